@@ -92,8 +92,8 @@ const struct opt global_options[] = {
     {.name = "store",
      .type = VALUE_FILE,
      .value = "URL",
-     .help = "the store: sqlite:PATH, files:DIR or the path of a database (default: $TIDEMARK_STORE, else as set, else "
-             "tidemark/tidemark.db in the XDG data directory)"},
+     .help = "the store: sqlite:PATH, files:DIR or the path of a database (default: $TIDEMARK_STORE, else as "
+             "configured, else tidemark/tidemark.db in the XDG data directory)"},
     {.name = "key-file",
      .type = VALUE_FILE,
      .value = "FILE",
@@ -106,14 +106,14 @@ const struct opt global_options[] = {
     {.name = "config",
      .type = VALUE_FILE,
      .value = "FILE",
-     .help = "the settings (default: $TIDEMARK_CONFIG, else tidemark/config.json in the XDG config "
+     .help = "the configuration file (default: $TIDEMARK_CONFIG, else tidemark/config.json in the XDG config "
              "directory)"},
-    {.name = "verbose", .help = "log all that happens, as log_level debug"},
+    {.name = "verbose", .help = "log everything, as log_level debug does"},
     {.name = "log-format",
      .type = VALUE_WORD,
      .value = "FORMAT",
      .words = "text json",
-     .help = "how the log is written"},
+     .help = "the format of the log"},
     {.name = "json", .help = "print JSON, for programs"},
     {.name = "utc", .help = "show times in UTC, not in the local time zone; JSON always has UTC"},
     {.name = "color",

@@ -102,7 +102,7 @@ static void print_overview(struct out *out)
             print_row(out, *c);
     print_options(out, "Everywhere", global_options);
     outf(out,
-         "\n`tidemark COMMAND --help` says more. Ids may be shortened while they are unique.\n"
+         "\n`tidemark COMMAND --help` shows more. Ids may be shortened to a unique prefix.\n"
          "Exit status: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 conflict, 5 damaged or wrong store,\n"
          "6 disk or access, 7 waiting, 8 token refused, 9 changed arguments, 10 outcome unknown, 11 not trusted.\n");
 }
@@ -135,7 +135,7 @@ void help_print(struct cli *cli)
     } else if (g) {
         outf(out, "usage: tidemark %s COMMAND [operands] [options]\n\n%s\n\n", g->name, g->help);
         print_group_rows(out, g->name);
-        outf(out, "\n`tidemark %s COMMAND --help` says more.\n", g->name);
+        outf(out, "\n`tidemark %s COMMAND --help` shows more.\n", g->name);
     } else {
         print_overview(out);
     }
@@ -189,7 +189,7 @@ const struct command cmd_help = {
     .run = run_help,
     .operands = {{"COMMAND", VALUE_COMMAND, OPERAND_OPTIONAL | OPERAND_MANY}},
     .options = (const struct opt[]){{.name = "table", .hidden = true, .help = "every row, for tests"}, {.name = NULL}},
-    .help = "show what there is, or how a command is used",
+    .help = "list the commands, or show how to use one",
 };
 
 static enum tide_code run_version(struct cli *cli, struct tide_err *err)

@@ -18,44 +18,44 @@
     .name = "provider", .type = VALUE_WORD, .words = "anthropic openai script", .value = "TYPE", .help = HELP
 #define OPT_MODEL(HELP) .name = "model", .type = VALUE_TEXT, .value = "NAME", .help = HELP
 #define OPT_BASE_URL                                                                                                   \
-    .name = "base-url", .type = VALUE_TEXT, .value = "URL", .help = "another server that speaks the provider's protocol"
-#define OPT_SCRIPT                                                                                                     \
-    .name = "script", .type = VALUE_FILE, .value = "FILE", .help = "answer from this file: no account, no network"
+    .name = "base-url", .type = VALUE_TEXT, .value = "URL",                                                            \
+    .help = "the URL of another server with the provider's protocol"
+#define OPT_SCRIPT .name = "script", .type = VALUE_FILE, .value = "FILE", .help = "answer from this file, offline"
 
 /* ---- how it runs and what is shown ---- */
 
 #define OPT_PARALLEL(HELP) .name = "parallel", .type = VALUE_INT, .value = "N", .min = 1, .max = 1024, .help = HELP
-#define OPT_YES .name = "yes", .help = "allow every tool that the settings do not refuse"
+#define OPT_YES .name = "yes", .help = "allow every tool that the configuration does not deny"
 #define OPT_ON_STORE_ERROR(HELP)                                                                                       \
     .name = "on-store-error", .type = VALUE_WORD, .words = "stop continue", .value = "HOW",                            \
     .help = "when the store cannot be written: stop (the default) " HELP
-#define STORE_ERROR_HELP "holds the run until it can, continue goes on with pure work in memory"
+#define STORE_ERROR_HELP "pauses the run until it can; continue runs pure work in memory"
 #define OPT_OUTPUT(HELP)                                                                                               \
     .name = "output", .type = VALUE_WORD, .words = "text json stream-json", .value = "HOW",                            \
-    .help = HELP " (text, the default), one object, or one object a line as it happens"
-#define OPT_QUIET .name = "quiet", .letter = 'q', .help = "show nothing of what happens, only what comes of it"
+    .help = HELP " (text, the default), one JSON object, or one JSON object per line as it happens"
+#define OPT_QUIET .name = "quiet", .letter = 'q', .help = "print only the result, no progress"
 
 /* ---- waits ---- */
 
 #define OPT_TOKEN                                                                                                      \
     .name = "token", .type = VALUE_TEXT, .value = "TOKEN|-|@FILE",                                                     \
-    .help = "the token of the wait; others can see it in `ps`: better - (standard input) or @ and a file"
+    .help = "the token of the wait; other users can see it in `ps`, so prefer - (standard input) or @FILE"
 #define OPT_TOKEN_FD(MIN, WHICH)                                                                                       \
     .name = "token-fd", .type = VALUE_INT, .value = "FD", .min = MIN, .max = 1 << 20,                                  \
-    .help = "write the token of " WHICH " wait into this descriptor instead of showing it"
+    .help = "write the token of " WHICH " wait to this file descriptor instead of showing it"
 #define OPT_DEADLINE                                                                                                   \
     .name = "deadline", .type = VALUE_WHEN, .value = "D",                                                              \
-    .help = "when the wait is over without an answer: 3h, 2d, or a time as 2026-02-21T10:00:00Z"
+    .help = "the time at which the wait ends without an answer: 3h, 2d, or a time such as 2026-02-21T10:00:00Z"
 #define OPT_EXPIRES                                                                                                    \
     .name = "expires", .type = VALUE_WHEN, .value = "D",                                                               \
-    .help = "when the token stops working (default: with the deadline)"
+    .help = "the time at which the token expires (default: the deadline)"
 #define OPT_INPUT(HELP) .name = "input", .type = VALUE_TEXT, .value = "TEXT", .help = HELP
 #define OPT_ASK_AGAIN                                                                                                  \
     .name = "ask-again", .type = VALUE_TEXT, .value = "NAME",                                                          \
     .help = "ask a question again that was answered with no, while nothing later depends on it"
 #define OPT_REASON                                                                                                     \
     .name = "reason", .type = VALUE_TEXT, .value = "TEXT",                                                             \
-    .help = "goes with a yes or a no: stored with the answer, and shown to whoever asked"
+    .help = "the reason for a yes or a no; it is stored with the answer and shown to the program or model that asked"
 #define OPT_INPUT_JSON .name = "input-json", .type = VALUE_TEXT, .value = "JSON", .help = "the answer, as JSON"
 
 /* ---- reading them ---- */

@@ -365,22 +365,23 @@ static void run_quit(struct screen *s, const char *rest)
 static void run_help(struct screen *s, const char *rest);
 
 static const struct slash slashes[] = {
-    {"resume", "[ID]", "go on with what was stopped, or choose a chat; with an ID: with that session, here", run_resume,
+    {"resume", "[ID]", "resume what was stopped, or choose a chat; with an ID, resume that session here", run_resume,
      false},
-    {"sessions", "", "the latest sessions", run_sessions, false},
-    {"checkpoints", "", "the checkpoints of this session, and the prompt that each answers", run_checkpoints, true},
-    {"rollback", "WHERE", "back to a checkpoint (Tab completes its id) or seq:N; nothing is deleted", run_rollback,
+    {"sessions", "", "list the latest sessions", run_sessions, false},
+    {"checkpoints", "", "list the checkpoints of this session, and the prompt before each", run_checkpoints, true},
+    {"rollback", "WHERE", "return to a checkpoint (Tab completes its id) or to seq:N; nothing is deleted", run_rollback,
      true},
-    {"compact", "[FOCUS]", "let the model summarise what was said, and go on with the summary", run_compact, true},
-    {"fork", "", "go on in a copy; the original stays as it is", run_fork, true},
-    {"model", "[NAME]", "the model; with a NAME: that one from the next prompt on", run_model, false},
-    {"tools", "", "what the agent can do, and what it asks about", run_tools, false},
-    {"hooks", "", "the hooks that are asked", run_hooks, false},
-    {"usage", "", "tokens and cost so far", run_usage, true},
-    {"why", "", "why this session is where it is", run_why, true},
-    {"clear", "", "leave this session, begin another", run_clear, false},
-    {"help", "", "this list", run_help, false},
-    {"quit", "", "leave; the session can be resumed", run_quit, false},
+    {"compact", "[FOCUS]", "let the model summarise the conversation, and continue with the summary", run_compact,
+     true},
+    {"fork", "", "continue in a fork; the original does not change", run_fork, true},
+    {"model", "[NAME]", "show the model; with NAME, use that one from the next prompt on", run_model, false},
+    {"tools", "", "list the tools and their permissions", run_tools, false},
+    {"hooks", "", "list the hooks", run_hooks, false},
+    {"usage", "", "show the tokens and the cost so far", run_usage, true},
+    {"why", "", "explain why this session is in its state", run_why, true},
+    {"clear", "", "start a new session", run_clear, false},
+    {"help", "", "show this list", run_help, false},
+    {"quit", "", "exit; the session can be resumed", run_quit, false},
 };
 #define N_SLASHES (sizeof(slashes) / sizeof(slashes[0]))
 

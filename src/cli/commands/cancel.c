@@ -34,7 +34,11 @@ const struct command cmd_cancel = {
     .run = run,
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
-    .options = (const struct opt[]){{.name = "reason", .type = VALUE_TEXT, .value = "TEXT", .help = "why, for the log"},
+    .options = (const struct opt[]){{.name = "reason",
+                                     .type = VALUE_TEXT,
+                                     .value = "TEXT",
+                                     .help = "the reason, for "
+                                             "the log"},
                                     {.name = NULL}},
-    .help = "end the run of a session, whoever runs it; a process that does not answer loses the right to write",
+    .help = "cancel the run of a session, in any process; a process that does not respond loses the right to write",
 };

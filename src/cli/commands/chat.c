@@ -9,27 +9,32 @@
 #define PROMPT_MAX ((size_t)16 << 20)
 
 static const struct opt options[] = {
-    {.name = "prompt", .letter = 'p', .type = VALUE_TEXT, .value = "TEXT", .help = "say this, print the answer, leave"},
+    {.name = "prompt",
+     .letter = 'p',
+     .type = VALUE_TEXT,
+     .value = "TEXT",
+     .help = "send this prompt, print the "
+             "answer and exit"},
     {.name = "resume",
      .type = VALUE_SESSION,
      .value = "[ID]",
      .optional = true,
-     .help = "go on with this session, exactly where it was cut; without an ID choose one, at a terminal"},
-    {.name = "continue", .help = "go on with the latest chat of this directory"},
+     .help = "resume this session exactly where it stopped; without ID, choose one at the terminal"},
+    {.name = "continue", .help = "resume the latest chat of this directory"},
     {.name = "from",
      .type = VALUE_TEXT,
      .value = "WHERE",
      .help = "with --resume: roll back first, to `checkpoint` (the latest), a checkpoint's id, or seq:N"},
-    {.name = "reuse-effects", .help = "with --from: what happened and must happen once answers from the log"},
-    {.name = "redo-effects", .help = "with --from: it may happen again"},
-    {OPT_PROVIDER("who answers (default: as stored, else as set)")},
-    {OPT_MODEL("the model (default: as stored, else as set)")},
+    {.name = "reuse-effects", .help = "with --from: reuse the recorded results of effects that must happen once"},
+    {.name = "redo-effects", .help = "with --from: such effects may run again"},
+    {OPT_PROVIDER("the provider (default: as stored in the session, else as configured)")},
+    {OPT_MODEL("the model (default: as stored in the session, else as configured)")},
     {OPT_BASE_URL},
     {OPT_SCRIPT},
-    {OPT_OUTPUT("without a terminal: the answer")},
-    {.name = "watch", .help = "with -p, or going on: show all that happens as it happens, then leave"},
-    {.name = "yes", .help = "allow every tool that the settings do not refuse or ask about"},
-    {.name = "no-tools", .help = "talk only"},
+    {OPT_OUTPUT("without a terminal, print the answer")},
+    {.name = "watch", .help = "with -p, or when resuming: show everything as it happens, then exit"},
+    {.name = "yes", .help = "allow every tool that the configuration does not deny or ask about"},
+    {.name = "no-tools", .help = "use no tools"},
     {.name = "max-turns",
      .type = VALUE_INT,
      .value = "N",
@@ -41,8 +46,10 @@ static const struct opt options[] = {
      .type = VALUE_TEXT,
      .value = "TEXT",
      .help = "title of a new session (default: its first prompt)"},
-    {.name = "refresh-prompt", .help = "render system prompt and tool list anew; the provider's cache is lost"},
-    {.name = "no-store", .help = "keep nothing: the session goes away with the chat"},
+    {.name = "refresh-prompt",
+     .help = "render the system prompt and the tool list again; this invalidates the "
+             "provider's cache"},
+    {.name = "no-store", .help = "store nothing: the session ends with the chat"},
     {.name = NULL},
 };
 
@@ -165,10 +172,11 @@ const struct command cmd_chat = {
     .name = "chat",
     .run = run,
     .options = options,
-    .help = "talk to a model that works with tools; kill it anywhere, it goes on",
-    .more =
-        "On a terminal: a conversation; /help shows what can be typed. Else the prompt is -p TEXT, or what is piped in,\n"
-        "and the answer is printed when it is on disk.\n"
-        "Exit status: 0 answered; 1 failed, can be resumed; 7 waits for a person (`tidemark resume ID --input allow`);\n"
-        "11 the session is not trusted (`tidemark sessions trust ID`).",
+    .help = "chat with a model that uses tools; a killed chat resumes where it stopped",
+    .more = "On a terminal this is a conversation; /help lists the commands. Without a terminal the prompt is -p "
+            "TEXT or\n"
+            "standard input, and the answer is printed once it is on disk.\n"
+            "Exit status: 0 answered; 1 failed, can be resumed; 7 waits for a person (`tidemark resume ID --input "
+            "allow`);\n"
+            "11 the session is not trusted (`tidemark sessions trust ID`).",
 };

@@ -62,7 +62,7 @@ const struct command cmd_config_list = {
     .group = "config",
     .name = "list",
     .run = run_list,
-    .help = "show every key, its value and where that comes from",
+    .help = "show every key, its value and the source of the value",
 };
 
 /* ---- get ---- */
@@ -95,7 +95,7 @@ const struct command cmd_config_get = {
     .name = "get",
     .run = run_get,
     .operands = {{"KEY", VALUE_TEXT, 0}},
-    .help = "print what counts for a key: default, file or environment",
+    .help = "print the effective value of a key: default, file or environment",
 };
 
 /* ---- set ---- */
@@ -125,9 +125,11 @@ const struct command cmd_config_set = {
     .name = "set",
     .run = run_set,
     .operands = {{"KEY", VALUE_TEXT, 0}, {"VALUE", VALUE_TEXT, OPERAND_OPTIONAL}},
-    .options = (const struct opt[]){{.name = "unset", .help = "remove the key from the file: its default counts"},
+    .options = (const struct opt[]){{.name = "unset",
+                                     .help = "remove the key from the file, so that its default "
+                                             "applies"},
                                     {.name = NULL}},
-    .help = "write a key into the file, checked, whole or not at all",
+    .help = "check a value and write it to the file, atomically",
 };
 
 /* ---- check ---- */
@@ -159,5 +161,5 @@ const struct command cmd_config_check = {
     .group = "config",
     .name = "check",
     .run = run_check,
-    .help = "print everything that is wrong with the settings; exit status 1 when something is",
+    .help = "report every problem of the configuration; exit status 1 if there is one",
 };

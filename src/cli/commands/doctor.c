@@ -328,7 +328,7 @@ const struct command cmd_doctor = {
     .name = "doctor",
     .run = run,
     .options =
-        (const struct opt[]){{.name = "online", .help = "ask the provider for one short answer"}, {.name = NULL}},
-    .help = "look whether everything is in order, and say what to do where it is not",
-    .more = "Exit status 1 when a check fails; warnings alone give 0.",
+        (const struct opt[]){{.name = "online", .help = "also send the provider one short request"}, {.name = NULL}},
+    .help = "check that everything works, and report how to fix what does not",
+    .more = "Exit status: 1 if a check fails; 0 if there are only warnings.",
 };

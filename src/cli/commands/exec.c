@@ -8,20 +8,21 @@ static const struct opt options[] = {
     {.name = "session",
      .type = VALUE_ID,
      .value = "ID",
-     .help = "the session it is a run of; made when there is none (default: a new one)"},
+     .help = "run in this session; create it if there is none (default: a new session)"},
     {.name = "resume",
      .type = VALUE_SESSION,
      .value = "ID",
-     .help = "go on with this session and the program it has: the same as `tidemark resume ID`"},
+     .help = "resume this session and its program, as `tidemark resume ID` does"},
     {.name = "ensure",
-     .help = "with --session: begin the program, resume it, or answer with its recorded result, whichever is due"},
+     .help = "with --session: start the program, resume it, or return its recorded result, as its state requires"},
     {.name = "new-run",
-     .help = "with --session: begin a new run although the last one is unfinished; its steps are repeated"},
+     .help = "with --session: start a new run although the last one is unfinished; its steps are repeated"},
     {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "title of a new session (default: the command)"},
     {.name = "env",
      .type = VALUE_TEXT,
      .value = "NAMES",
-     .help = "variables that the program needs, NAME,NAME: only names are recorded, and looked for when it is resumed"},
+     .help = "environment variables that the program needs, NAME,NAME: only the names are recorded; a resume checks "
+             "that they are set"},
     {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
     {OPT_TOKEN_FD(0, "a")},
     {.name = NULL},
@@ -116,11 +117,14 @@ const struct command cmd_exec = {
                  {"ARGS", VALUE_PROGRAM, OPERAND_OPTIONAL | OPERAND_MANY}},
     .options = options,
     .help = "run a program as a session that cannot be lost",
-    .more =
-        "Inside it `tidemark step`, `wait`, `sleep`, `set`, `get` and `checkpoint` record what it does. When it is cut,\n"
-        "`tidemark resume ID` runs it again from its start: what is recorded answers from the log and is not done again.\n"
-        "A session whose last run is interrupted, failed or waiting takes no new run unless --new-run is given. For unit\n"
-        "files and timers: --ensure, which does what is due and can be repeated.\n"
-        "Exit status: that of the program; 4 when the last run is unfinished; 7 when it waits; 11 when the session is not trusted (`tidemark sessions trust\n"
-        "ID`); 126 and 127 when it cannot be run; 128 and the signal.",
+    .more = "The program calls `tidemark step`, `wait`, `sleep`, `set`, `get` and `checkpoint` to record what it "
+            "does. After\n"
+            "an interruption, `tidemark resume ID` runs it again from its start; recorded work is not repeated, its "
+            "results\n"
+            "come from the log. If the last run of the session is interrupted, failed or waiting, a new run needs "
+            "--new-run.\n"
+            "In unit files and timers use --ensure: it does what is due and is safe to repeat.\n"
+            "Exit status: that of the program; 4 if the last run is unfinished; 7 if it waits; 11 if the session is "
+            "not\n"
+            "trusted (`tidemark sessions trust ID`); 126 and 127 if the program cannot be run; 128 plus the signal.",
 };

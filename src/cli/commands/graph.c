@@ -96,7 +96,7 @@ const struct command cmd_graph_check = {
     .name = "check",
     .run = run_check,
     .operands = {{"FILE", VALUE_FILE, 0}},
-    .help = "print everything that is wrong with a graph; exit status 2 when something is, 0 with warnings alone",
+    .help = "report every problem of a graph; exit status 2 if there is an error, 0 if there are only warnings",
 };
 
 /* ---- show ---- */
@@ -211,13 +211,13 @@ static enum tide_code run_show(struct cli *cli, struct tide_err *err)
 static const struct opt show_options[] = {
     {.name = "dot", .help = "print it for Graphviz"},
     {.name = "mermaid", .help = "print it for Mermaid"},
-    {.name = "svg", .type = VALUE_FILE, .value = "OUT", .help = "write a picture to OUT, made by Graphviz's dot"},
+    {.name = "svg", .type = VALUE_FILE, .value = "OUT", .help = "write an image to OUT, made by dot of Graphviz"},
     {.name = "width",
      .type = VALUE_INT,
      .value = "N",
      .min = 60,
      .max = 400,
-     .help = "draw in N columns (default: those of the terminal, else 80)"},
+     .help = "draw in N columns (default: the width of the terminal, else 80)"},
     {.name = NULL},
 };
 
@@ -227,8 +227,8 @@ const struct command cmd_graph_show = {
     .run = run_show,
     .operands = {{"FILE", VALUE_FILE, 0}},
     .options = show_options,
-    .help = "draw a graph: as text, for Graphviz, for Mermaid, or as SVG",
-    .more = "With --json it is printed as it is stored with a run: one line, files of subgraphs put in.",
+    .help = "draw a graph as text, for Graphviz, for Mermaid, or as SVG",
+    .more = "With --json, prints the graph as it is stored with a run: one line, with the files of subgraphs included.",
 };
 
 /* ---- import ---- */
@@ -269,7 +269,8 @@ const struct command cmd_graph_import = {
     .name = "import",
     .run = run_import,
     .operands = {{"FILE", VALUE_FILE, 0}},
-    .help = "print a Hive agent.json as a graph; what cannot be carried over is named on standard error",
+    .help = "convert an agent.json of Hive (an agent framework) into a graph; report on standard error what cannot "
+            "be converted",
 };
 
 /* ---- schema ---- */

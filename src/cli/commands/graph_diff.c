@@ -140,7 +140,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 
 static const struct opt options[] = {
     {.name = "against-live",
-     .help = "also say which sessions under way could go on with NEW, whatever version they run"},
+     .help = "also report which unfinished sessions could continue with NEW, whatever version they run"},
     {.name = NULL},
 };
 
@@ -150,7 +150,7 @@ const struct command cmd_graph_diff = {
     .run = run,
     .operands = {{"OLD", VALUE_FILE, 0}, {"NEW", VALUE_FILE, 0}},
     .options = options,
-    .help = "compare two versions of a graph, and the sessions under way with the new one",
-    .more =
-        "Exit status: 0; with --against-live 1 when a session needs a mapping or cannot go on; 2 when a file is wrong.",
+    .help = "compare two versions of a graph; with --against-live, check unfinished sessions against the new one",
+    .more = "Exit status: 0; with --against-live, 1 if a session needs a mapping or cannot continue; 2 if a file is "
+            "wrong.",
 };

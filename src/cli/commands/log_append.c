@@ -257,12 +257,12 @@ const struct command cmd_log_append = {
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}, {"-", VALUE_STDIN, OPERAND_OPTIONAL}},
     .options = options,
-    .help = "append events; prints {\"seq\":N} for each once it is on disk",
-    .more =
-        "With - it reads JSON lines from standard input: objects with \"kind\", or only fields when --kind is given:\n"
-        "  {\"kind\":\"message.user\",\"turn\":1,\"content\":\"hello\"}\n"
-        "  {\"kind\":\"memory.set\",\"values\":{\"branch\":\"main\"}}\n"
-        "\"seq\" and \"ts\" are given by the log; tidemark-events(7) has the kinds and their fields.\n"
-        "A line that is refused ends it; what stands before it is stored and acknowledged. It holds the session's lease\n"
-        "from its start to its end, also before the first line (not with --input).",
+    .help = "append events; print {\"seq\":N} for each one once it is on disk",
+    .more = "With - it reads JSON lines from standard input: objects with \"kind\", or only fields if --kind is "
+            "given:\n"
+            "  {\"kind\":\"message.user\",\"turn\":1,\"content\":\"hello\"}\n"
+            "  {\"kind\":\"memory.set\",\"values\":{\"branch\":\"main\"}}\n"
+            "The log sets \"seq\" and \"ts\"; tidemark-events(7) lists the kinds and their fields.\n"
+            "The command ends at the first refused line; earlier lines are stored and acknowledged. It holds the\n"
+            "session's lease from its start to its end, even before the first line (not with --input).",
 };

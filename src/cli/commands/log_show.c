@@ -20,11 +20,11 @@ static const struct opt options[] = {
     {.name = "kind",
      .type = VALUE_TEXT,
      .value = "KIND",
-     .help = "only of this kind; message.* stands for all that begin so"},
-    {.name = "follow", .letter = 'f', .help = "go on with new events as they come, until interrupted"},
-    {.name = "inherited", .help = "of a fork: also what it shares with its parents"},
+     .help = "only events of this kind; message.* means all kinds that begin with message."},
+    {.name = "follow", .letter = 'f', .help = "print new events as they are written, until interrupted"},
+    {.name = "inherited", .help = "for a fork: also print the events that it shares with its parents"},
     {.name = "all", .help = "the events of all sessions, with \"pos\" and \"session_id\""},
-    {.name = "after", .type = VALUE_INT, .value = "POS", .help = "with --all: only behind this position"},
+    {.name = "after", .type = VALUE_INT, .value = "POS", .help = "with --all: only events after this position"},
     {.name = NULL},
 };
 

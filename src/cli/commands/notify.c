@@ -63,8 +63,10 @@ const struct command cmd_notify = {
     .name = "notify",
     .run = run,
     .need = NEED_WRITE,
-    .help = "send the notifications that are due to the program of the setting notify",
-    .more = "A command that writes that a run waits, was interrupted, failed or completed starts this by itself, and\n"
-            "`tidemark recover` sends what was left. It says what became of each; nothing when none is due, or when\n"
-            "another process sends them. The settings: notify, notify_on, notify_timeout_ms, notify_retry_ms.",
+    .help = "send pending notifications to the program that the key notify configures",
+    .more =
+        "The command that records that a run waits, was interrupted, failed or completed also starts this command, "
+        "and\n"
+        "`tidemark recover` sends what remains. Reports the result of each notification; prints nothing if none is\n"
+        "pending or if another process sends them. Keys: notify, notify_on, notify_timeout_ms, notify_retry_ms.",
 };

@@ -35,31 +35,31 @@
 #define EXIT_NOT_STARTED 127
 
 static const struct opt options[] = {
-    {.name = "dry-run", .help = "say what would be done, and why; write nothing"},
-    {.name = "run-due", .help = "then let go on what is due, and what --auto-resume names"},
-    {.name = "watch", .help = "stay, and do it again whenever there is something to do"},
+    {.name = "dry-run", .help = "show what would be done, and why; write nothing"},
+    {.name = "run-due", .help = "then resume what is due, and what --auto-resume selects"},
+    {.name = "watch", .help = "keep running, and repeat whenever there is something to do"},
     {.name = "auto-resume",
      .type = VALUE_WORD,
      .value = "WHAT",
      .words = "off live all",
-     .help = "with --run-due, of interrupted sessions: off (none), live (what ran when its process died) or all "
-             "(default: $TIDEMARK_AUTO_RESUME, else off); never what a person stopped"},
+     .help = "with --run-due, which interrupted sessions to resume: off (none), live (those that ran when their "
+             "process died) or all (default: $TIDEMARK_AUTO_RESUME, else off); never those that a person stopped"},
     {.name = "max-resumes",
      .type = VALUE_INT,
      .value = "N",
      .min = 1,
      .max = 1000,
-     .help = "let a session go on at most N times without getting further (default: 3)"},
+     .help = "resume a session at most N times without progress (default: 3)"},
     {.name = "jobs",
      .type = VALUE_INT,
      .value = "N",
      .min = 1,
      .max = 256,
-     .help = "run at most N at once (default: 2)"},
+     .help = "run at most N sessions at once (default: 2)"},
     {.name = "interval",
      .type = VALUE_DURATION,
      .value = "D",
-     .help = "with --watch: look at least so often (default: 30s)"},
+     .help = "with --watch: check at least this often (default: 30s)"},
     {.name = NULL},
 };
 
@@ -426,11 +426,14 @@ const struct command cmd_recover = {
     .name = "recover",
     .run = run,
     .options = options,
-    .help = "write down what has happened to sessions while nobody was there, and let go on what is due",
-    .more =
-        "Runs whose process is gone are interrupted, waits past their deadline are over, tokens past their time have\n"
-        "expired: each is written down once, however many processes do this at once. Only sessions that run or wait\n"
-        "are looked at. With --run-due a session goes on in a process of its own, as with `tidemark resume ID`; what\n"
-        "it prints goes to standard error. What did not begin here and nobody has trusted is not run: its line names\n"
-        "`tidemark sessions trust ID`. A service needs your key of origin: see TRUST in tidemark-recover(1).",
+    .help = "record interrupted runs, missed deadlines and expired tokens; with --run-due, resume what is due",
+    .more = "Runs whose process is gone are interrupted, waits past their deadline end, old tokens expire. Each is "
+            "recorded\n"
+            "once, even if several processes do this at the same time. Only sessions that run or wait are checked. "
+            "With\n"
+            "--run-due each session resumes in its own process, as with `tidemark resume ID`; its output goes to "
+            "standard\n"
+            "error. A session from elsewhere that nobody has trusted does not run; its line names `tidemark sessions "
+            "trust\n"
+            "ID`. A service needs your key of origin: see TRUST in tidemark-recover(1).",
 };

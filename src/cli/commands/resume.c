@@ -21,50 +21,49 @@
 #define TOKEN_MAX 256
 
 static const struct opt options[] = {
-    {OPT_INPUT("the answer to what it waits for")},
+    {OPT_INPUT("the answer to the pending question")},
     {OPT_INPUT_JSON},
     {OPT_TOKEN},
     {OPT_TOKEN_FD(0, "the next")},
     {OPT_REASON},
     {OPT_ASK_AGAIN},
-    {.name = "dry-run", .help = "only say what would be done, and everything that stands in the way"},
-    {OPT_MANY("retry", "NAME", "this step or node may run again although it must happen once")},
+    {.name = "dry-run", .help = "only show what would be done, and every obstacle"},
+    {OPT_MANY("retry", "NAME", "run this step or node again although it must happen once")},
     {OPT_MANY("happened", "NAME[=JSON]",
-              "this step or node, which must happen once, did happen; JSON: what the node gave")},
+              "record that this step or node, which must happen once, has happened; JSON is the outputs of the node")},
     {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
-    {.name = "now", .help = "of a program: end a sleep before it is due"},
+    {.name = "now", .help = "for a program: end a sleep before it is due"},
     {.name = "accept-change",
-     .help = "of a program: recorded steps answer although they are called with other arguments now"},
+     .help = "for a program: use recorded results of steps although their arguments have changed"},
     {.name = "request-id",
      .type = VALUE_TEXT,
      .value = "ID",
-     .help = "of a program: the same call with the same id is done once and gets the first answer again"},
+     .help = "for a program: run a call with this id only once; a repeated call returns the first result"},
     {.name = "checkpoint",
      .type = VALUE_CHECKPOINT,
      .value = "CHECKPOINT",
-     .help = "of a graph: go back to it first; of a completed one: in a fork that begins there"},
-    {.name = "reuse-effects", .help = "with --checkpoint: what must happen once and did answers from the log"},
-    {.name = "redo-effects", .help = "with --checkpoint: it may happen again"},
+     .help = "for a graph: return to this checkpoint first; a completed session continues in a new fork"},
+    {.name = "reuse-effects", .help = "with --checkpoint: reuse the recorded results of effects that must happen once"},
+    {.name = "redo-effects", .help = "with --checkpoint: such effects may run again"},
     {OPT_MANY("set", "KEY=VALUE",
-              "of a graph: set a key of the memory first: KEY=text, KEY:=JSON, KEY=@FILE, KEY=- (standard input), "
-              "KEY=$VARIABLE, KEY==text as it is")},
-    {.name = "graph", .type = VALUE_FILE, .value = "FILE", .help = "of a graph: another version of it"},
-    {OPT_MANY("map", "OLD=NEW", "of a graph: this node is called otherwise in that graph")},
+              "for a graph: set a key of the memory first: KEY=text, KEY:=JSON, KEY=@FILE, KEY=- (standard "
+              "input), KEY=$VARIABLE, KEY==text as it is")},
+    {.name = "graph", .type = VALUE_FILE, .value = "FILE", .help = "for a graph: continue with another version of it"},
+    {OPT_MANY("map", "OLD=NEW", "for a graph: the node OLD has the name NEW in that graph")},
     {.name = "fallback",
-     .help = "of a graph: where it cannot go on from there, take the newest checkpoint from which it can"},
-    {OPT_MANY(
-        "checkpoint-config", "KEY=VALUE",
-        "of a graph: when there is a checkpoint from now on, over what `run` was told: as --checkpoint of `run`")},
-    {OPT_PARALLEL("of a graph: nodes at once")},
-    {OPT_PROVIDER("of a chat or a graph: who answers (default: as before, else as set)")},
-    {OPT_MODEL("of a chat or a graph: the model (default: the same)")},
+     .help = "for a graph: if it cannot continue from there, use the newest checkpoint from which it can"},
+    {OPT_MANY("checkpoint-config", "KEY=VALUE",
+              "for a graph: override when checkpoints are made from now on: as --checkpoint of `run`")},
+    {OPT_PARALLEL("for a graph: run at most N nodes at once")},
+    {OPT_PROVIDER("for a chat or a graph: the provider (default: as before, else as configured)")},
+    {OPT_MODEL("for a chat or a graph: the model (default: the same)")},
     {OPT_BASE_URL},
     {OPT_SCRIPT},
     {.name = "keep-pause",
-     .help = "of a chat or a graph: wait for the pause that a provider asked for; else its model is asked at once"},
+     .help = "for a chat or a graph: respect the pause that a provider asked for, instead of retrying at once"},
     {OPT_YES},
-    {.name = "no-input", .help = "of a graph: ask nothing at the terminal"},
-    {OPT_OUTPUT("of a chat or a graph: what it gives")},
+    {.name = "no-input", .help = "for a graph: ask nothing at the terminal"},
+    {OPT_OUTPUT("for a chat or a graph: print the result")},
     {OPT_QUIET},
     {.name = "unattended", .hidden = true, .help = "from `tidemark recover`: --keep-pause, where there can be a pause"},
     {.name = NULL},
@@ -383,16 +382,17 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     return take(cli, &r, err) ? err->code : resume_session(cli, &r, err);
 }
 
-#define RESUME_COMMAND                                                                                                   \
-    .name = "resume", .run = run, .operands = {{"ID", VALUE_SESSION, 0}}, .options = options,                            \
-    .help = "answer a wait, or continue what was interrupted or failed",                                                 \
-    .more =                                                                                                              \
-        "A program runs again from its start, where it ran before; recorded steps, waits and sleeps answer from the\n"   \
-        "log. A chat or a graph continues where it was: nodes that are complete are not run again. What stands in the\n" \
-        "way is said before anything is written; --dry-run lists all of it. `tidemark resume ID`, `tidemark sessions\n"  \
-        "resume ID` and `tidemark --resume ID` are the same.\n"                                                          \
-        "Exit status: that of the program; 0 completed; 1 failed; 2 refused; 3 not found; 4 held or an effect in the\n"  \
-        "way; 5 damaged; 7 waits again; 8 the token is refused; 11 not trusted (`tidemark sessions trust ID`)."
+#define RESUME_COMMAND                                                                                                       \
+    .name = "resume", .run = run, .operands = {{"ID", VALUE_SESSION, 0}}, .options = options,                                \
+    .help = "answer a pending wait, or resume a session that was interrupted or failed",                                     \
+    .more =                                                                                                                  \
+        "A program runs again from its start, in its original directory; recorded steps, waits and sleeps return their\n"    \
+        "results from the log. A chat or a graph continues where it stopped: completed nodes do not run again. Obstacles\n"  \
+        "are reported before anything is written; --dry-run lists them all. `tidemark resume ID`, `tidemark sessions\n"      \
+        "resume ID` and `tidemark --resume ID` are the same.\n"                                                              \
+        "Exit status: that of the program; 0 completed; 1 failed; 2 refused; 3 not found; 4 another process owns it or an\n" \
+        "effect needs a decision; 5 damaged; 7 waits again; 8 the token is refused; 11 not trusted (`tidemark sessions\n"    \
+        "trust ID`)."
 
 const struct command cmd_resume = {RESUME_COMMAND};
 const struct command cmd_sessions_resume = {.group = "sessions", RESUME_COMMAND};

@@ -23,29 +23,28 @@ static const struct opt options[] = {
     {.name = "entry",
      .type = VALUE_TEXT,
      .value = "NAME",
-     .help = "begin at this one of the graph's `entry_points` (default: at its `entry`)"},
+     .help = "start at this one of the graph's `entry_points` (default: its `entry`)"},
     {.name = "goal",
      .type = VALUE_TEXT,
      .value = "TEXT",
-     .help = "what {goal} stands for in prompts and questions (default: the graph's `goal`)"},
+     .help = "the value of {goal} in prompts and questions (default: the graph's `goal`)"},
     {.name = "session", .type = VALUE_ID, .value = "ID", .help = "the id of the session (default: a new one)"},
     {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "title of the session (default: the graph's name)"},
-    {OPT_MANY(
-        "checkpoint", "KEY=VALUE",
-        "when there is a checkpoint, instead of what the graph and the settings say: a key of `checkpoints`, as in "
-        "async_checkpoint=false")},
-    {.name = "no-checkpoints", .help = "make none, but before a person is asked and at safe points"},
-    {OPT_PARALLEL("nodes at once (default: as the graph says)")},
-    {OPT_PROVIDER("who answers in all nodes (default: as the graph says, else as set)")},
+    {OPT_MANY("checkpoint", "KEY=VALUE",
+              "override when checkpoints are made, over the graph and the configuration: a key of `checkpoints`, as in "
+              "async_checkpoint=false")},
+    {.name = "no-checkpoints", .help = "make no checkpoints, except before a question to a person and at safe points"},
+    {OPT_PARALLEL("run at most N nodes at once (default: as in the graph)")},
+    {OPT_PROVIDER("the provider of all nodes (default: as in the graph, else as configured)")},
     {OPT_MODEL("the model of all nodes (default: the same)")},
     {OPT_BASE_URL},
     {OPT_SCRIPT},
-    {.name = "no-input", .help = "ask nothing at the terminal: what it waits for parks it"},
+    {.name = "no-input", .help = "ask nothing at the terminal; a wait ends the process with exit status 7"},
     {OPT_YES},
-    {.name = "no-tools", .help = "agents may only talk"},
+    {.name = "no-tools", .help = "agents use no tools"},
     {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
     {OPT_TOKEN_FD(1, "a")},
-    {OPT_OUTPUT("what its last nodes gave")},
+    {OPT_OUTPUT("print the outputs of the last nodes")},
     {OPT_QUIET},
     {.name = NULL},
 };
@@ -196,10 +195,16 @@ const struct command cmd_run = {
     .operands = {{"GRAPH", VALUE_FILE, 0}},
     .options = options,
     .help = "run a graph as a session that cannot be lost",
-    .more =
-        "GRAPH is a file (`-`: standard input), also an agent.json of Hive. What it does is shown on standard error, what\n"
-        "its last nodes gave is printed. What it waits for is asked at the terminal; elsewhere it is parked. Nodes that are\n"
-        "complete are never run again: `tidemark sessions resume ID` goes on.\n"
-        "Exit status: 0 completed; 1 a node failed; 2 refused; 7 waits for a person; 10 a node that must happen once was cut;\n"
-        "11 the session of --session is not trusted (`tidemark sessions trust ID`); 128 and the signal when it was stopped.",
+    .more = "GRAPH is a file, or - for standard input; it may be an agent.json of Hive, an agent framework. Progress "
+            "goes to\n"
+            "standard error, the outputs of the last nodes to standard output. Questions are asked at the terminal; "
+            "without\n"
+            "one, the session waits and the command exits. Completed nodes never run again: `tidemark sessions "
+            "resume ID`\n"
+            "continues after them.\n"
+            "Exit status: 0 completed; 1 a node failed; 2 refused; 7 waits for a person; 10 a node that must happen "
+            "once was\n"
+            "interrupted; 11 the session of --session is not trusted (`tidemark sessions trust ID`); 128 plus the "
+            "signal if it\n"
+            "was stopped.",
 };

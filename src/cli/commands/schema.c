@@ -82,5 +82,5 @@ const struct command cmd_schema = {
     .run = run,
     .operands = {{"NAME", VALUE_SCHEMA, OPERAND_OPTIONAL}},
     .options = options,
-    .help = "print the JSON Schema of what commands print with --json; without NAME, list them",
+    .help = "print the JSON Schema of what commands print with --json; without NAME, list the schemas",
 };

@@ -16,7 +16,7 @@
 static const struct opt list_options[] = {
     {.name = "type", .type = VALUE_WORD, .words = TYPES, .value = "TYPE", .help = "only of this type"},
     {.name = "clean", .help = "only those with no failure or retry before them"},
-    {.name = "all", .help = "also those that a rollback has cut off"},
+    {.name = "all", .help = "also those that a rollback undid"},
     {.name = "limit", .type = VALUE_INT, .value = "N", .min = 1, .help = "only the newest N"},
     {.name = "ids", .help = "print only the ids, one per line; with --json: {\"ids\":[...]}"},
     {.name = NULL},
@@ -137,10 +137,15 @@ const struct command cmd_sessions_checkpoints = {
 /* ---- checkpoint ---- */
 
 static const struct opt save_options[] = {
-    {.name = "type", .type = VALUE_WORD, .words = TYPES, .value = "TYPE", .help = "default: user_checkpoint"},
-    {.name = "description", .type = VALUE_TEXT, .value = "TEXT", .help = "what people see in lists"},
-    {.name = "node", .type = VALUE_TEXT, .value = "NODE", .help = "the node it stands at"},
-    {.name = "next-node", .type = VALUE_TEXT, .value = "NODE", .help = "the node that comes next"},
+    {.name = "type",
+     .type = VALUE_WORD,
+     .words = TYPES,
+     .value = "TYPE",
+     .help = "the type of the checkpoint "
+             "(default: user_checkpoint)"},
+    {.name = "description", .type = VALUE_TEXT, .value = "TEXT", .help = "the text shown in lists"},
+    {.name = "node", .type = VALUE_TEXT, .value = "NODE", .help = "the current node"},
+    {.name = "next-node", .type = VALUE_TEXT, .value = "NODE", .help = "the next node"},
     {.name = NULL},
 };
 
@@ -177,7 +182,7 @@ const struct command cmd_sessions_checkpoint = {
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = save_options,
-    .help = "mark the state as of now and print the checkpoint's id",
+    .help = "make a checkpoint of the current state and print its id",
 };
 
 static enum tide_code say_deleted(struct cli *cli, tide_session *session, int64_t n)
@@ -207,7 +212,7 @@ const struct command cmd_sessions_checkpoint_delete = {
     .run = run_delete,
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}, {"CHECKPOINT", VALUE_CHECKPOINT, 0}},
-    .help = "delete a checkpoint; the log itself stays whole",
+    .help = "delete a checkpoint; the log stays complete",
 };
 
 /* ---- prune ---- */
@@ -215,8 +220,8 @@ const struct command cmd_sessions_checkpoint_delete = {
 #define KEEP 10
 
 static const struct opt prune_options[] = {
-    {.name = "keep", .type = VALUE_INT, .value = "N", .help = "how many of the newest stay (default: 10)"},
-    {.name = "clean-only", .help = "those that are not clean go as well"},
+    {.name = "keep", .type = VALUE_INT, .value = "N", .help = "keep the newest N (default: 10)"},
+    {.name = "clean-only", .help = "also delete those that are not clean"},
     {.name = NULL},
 };
 
@@ -239,5 +244,5 @@ const struct command cmd_sessions_prune = {
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = prune_options,
-    .help = "delete all checkpoints but the newest; the log itself stays whole",
+    .help = "delete all checkpoints except the newest; the log stays complete",
 };

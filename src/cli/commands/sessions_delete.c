@@ -186,8 +186,8 @@ const struct command cmd_sessions_delete = {
     .run = run,
     .operands = {{"ID", VALUE_SESSION, OPERAND_OPTIONAL}},
     .options = options,
-    .help = "delete a session for good, or all that filters mean; refused while forks stand on it",
-    .more =
-        "ID is the whole id: a prefix is not enough to delete. With filters it asks first, at a terminal; elsewhere it needs\n"
-        "--yes. What changes meanwhile, is running, or has forks that stay is kept, and that is said.",
+    .help = "delete a session permanently, or all that match filters; refused while forks depend on it",
+    .more = "ID must be the whole id: a prefix is not enough to delete. With filters the command asks first; without "
+            "a terminal\n"
+            "it needs --yes. Sessions that change meanwhile, run, or have forks that stay are kept and reported.",
 };

@@ -28,7 +28,7 @@ static const struct opt export_options[] = {
      .letter = 'o',
      .type = VALUE_FILE,
      .value = "FILE",
-     .help = "write to FILE: replaced by a whole export, a link followed, a pipe or device written into (default: "
+     .help = "write to FILE, replaced atomically; links are followed, pipes and devices are written to (default: "
              "standard output)"},
     {.name = NULL},
 };
@@ -196,7 +196,7 @@ const struct command cmd_sessions_export = {
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = export_options,
-    .help = "write a session as JSON lines, for import elsewhere",
+    .help = "write a session as JSON lines, for import into another store",
 };
 
 /* ---- import ---- */
@@ -340,5 +340,5 @@ const struct command cmd_sessions_import = {
     .name = "import",
     .run = run_import,
     .operands = {{"FILE", VALUE_FILE, OPERAND_OPTIONAL}},
-    .help = "store an exported session, all or nothing, and print its id; FILE may be - (the default)",
+    .help = "import an exported session, all or nothing, and print its id; FILE may be - (the default)",
 };

@@ -10,7 +10,7 @@ static const struct opt fork_options[] = {
     {.name = "at",
      .type = VALUE_POSITION,
      .value = "SEQ|CHECKPOINT",
-     .help = "where it branches off (default: the end)"},
+     .help = "the position of the fork (default: the end)"},
     {.name = "id", .type = VALUE_ID, .value = "ID", .help = "id of the fork (default: a new one)"},
     {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "title of the fork (default: that of its parent)"},
     {.name = NULL},
@@ -62,7 +62,7 @@ const struct command cmd_sessions_fork = {
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = fork_options,
-    .help = "begin a new session that shares the past of this one, and print its id",
+    .help = "create a session that shares the history of this one up to a position, and print its id",
 };
 
 static const struct opt rollback_options[] = {
@@ -70,11 +70,10 @@ static const struct opt rollback_options[] = {
      .type = VALUE_POSITION,
      .value = "SEQ|CHECKPOINT",
      .required = true,
-     .help = "the point whose state comes back"},
-    {.name = "reason", .type = VALUE_TEXT, .value = "TEXT", .help = "why, for the log"},
-    {.name = "reuse-effects",
-     .help = "finished once-effects after that point answer from the log when asked for again"},
-    {.name = "redo-effects", .help = "finished once-effects after that point may run again"},
+     .help = "the position to return to"},
+    {.name = "reason", .type = VALUE_TEXT, .value = "TEXT", .help = "the reason, for the log"},
+    {.name = "reuse-effects", .help = "reuse the recorded results of finished once-effects after that position"},
+    {.name = "redo-effects", .help = "finished once-effects after that position may run again"},
     {.name = NULL},
 };
 
@@ -108,6 +107,6 @@ const struct command cmd_sessions_rollback = {
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = rollback_options,
-    .help = "make the state what it was at an earlier point; nothing is deleted",
-    .more = "Exit status 11 when that is before the point at which the session was trusted: fork it there instead.",
+    .help = "return to the state at an earlier position; nothing is deleted",
+    .more = "Exit status 11 if the position is before the one at which the session was trusted: fork it there instead.",
 };

@@ -144,5 +144,5 @@ const struct command cmd_sessions_inspect = {
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}, {"CHECKPOINT", VALUE_CHECKPOINT, 0}},
     .options = options,
-    .help = "show a checkpoint and the state it marks",
+    .help = "show a checkpoint and the state at its position",
 };

@@ -10,7 +10,7 @@
 
 static const struct opt options[] = {
     {.name = "id", .type = VALUE_ID, .value = "ID", .help = "its id (default: a new one that sorts by time)"},
-    {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "what people see in lists"},
+    {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "the text shown in lists"},
     {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "name of the agent"},
     {.name = "agent-id", .type = VALUE_TEXT, .value = "ID", .help = "id of the agent"},
     {.name = "task-id", .type = VALUE_TEXT, .value = "ID", .help = "the task it works on"},
@@ -101,5 +101,5 @@ const struct command cmd_sessions_new = {
     .name = "new",
     .run = run,
     .options = options,
-    .help = "make a session and print its id; makes the store when there is none",
+    .help = "create a session and print its id; create the store if there is none",
 };

@@ -97,11 +97,13 @@ const struct command cmd_sessions_send = {
     .run = run,
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}, {"TEXT", VALUE_TEXT, 0}},
-    .options = (const struct opt[]){{.name = "queue", .help = "only queue it: the next run of the session takes it"},
+    .options = (const struct opt[]){{.name = "queue",
+                                     .help = "only queue the message; the next run of the session "
+                                             "takes it"},
                                     {.name = NULL}},
-    .help = "send a message to a session: its run continues with it, a chat answers, or it is queued",
-    .more =
-        "A run that waits is superseded: its token is revoked, and a new run continues the chain. Finished steps are not\n"
-        "repeated, and the message answers the next wait of kind input. After a completed run a new run begins.\n"
-        "Exit status: that of the program; 11 when the session is not trusted (`tidemark sessions trust ID`).",
+    .help = "send a message to a session: its run continues with it, a chat answers, or the message is queued",
+    .more = "A waiting run is superseded: its token is revoked, and a new run continues. Finished steps are not "
+            "repeated, and\n"
+            "the message answers the next wait of kind input. After a completed run, a new run starts.\n"
+            "Exit status: that of the program; 11 if the session is not trusted (`tidemark sessions trust ID`).",
 };

@@ -22,8 +22,8 @@ static const struct opt options[] = {
      .value = "N",
      .min = 80,
      .max = 132,
-     .help = "draw in N columns, 80 to 132 (default: those of the terminal, else 80)"},
-    {.name = "follow", .letter = 'f', .help = "draw it again whenever something happens, until it is at an end"},
+     .help = "draw in N columns, 80 to 132 (default: the width of the terminal, else 80)"},
+    {.name = "follow", .letter = 'f', .help = "redraw it at every change, until the session has ended"},
     {.name = NULL},
 };
 
@@ -130,9 +130,10 @@ const struct command cmd_sessions_timeline = {
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = options,
-    .help = "draw the life of a session: its runs, what each did, and what it kept instead of doing it again",
-    .more =
-        "One lane per run. █ ran, ▓ failed or ✗ cut, ▒ outcome unknown, ▚ found to have happened, ╍ waits for someone,\n"
-        "┈ sleeps, ░ kept from an earlier run: finished there, not run again.\n"
-        "--follow waits for commits of any process, without polling; Ctrl-C ends it. With --json: an object per change.",
+    .help = "draw the history of a session: its runs, what each run did, and what it reused from earlier runs",
+    .more = "One lane per run. █ ran, ▓ failed or ✗ interrupted, ▒ outcome unknown, ▚ found to have happened, ╍ "
+            "waits,\n"
+            "┈ sleeps, ░ reused from an earlier run: finished there, not run again.\n"
+            "--follow waits for commits of any process, without polling; Ctrl-C ends it. With --json: one object per "
+            "change.",
 };

@@ -202,7 +202,7 @@ const struct command cmd_sessions_transcript = {
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = options,
-    .help = "print a session as people read it: what was said and done, with tools folded",
+    .help = "print a session for reading: messages and actions, with tool calls folded",
     .more =
         "✓ succeeded, ✗ failed, ? outcome unknown, · no result; ↶ rolled back, ⑂ forked. What a rollback cut off is marked.",
 };

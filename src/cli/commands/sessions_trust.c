@@ -7,7 +7,7 @@
 #include "engine/shapes.h"
 
 static const struct opt options[] = {
-    {.name = "yes", .letter = 'y', .help = "trust without being asked, as it is shown"},
+    {.name = "yes", .letter = 'y', .help = "trust without asking"},
     {.name = "show", .help = "only show what would run; trust nothing"},
     {.name = NULL},
 };
@@ -61,11 +61,12 @@ const struct command cmd_sessions_trust = {
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = options,
-    .help = "show what a session that came from elsewhere would run, and let it",
-    .more =
-        "A session that was imported, cloned, edited or written by another program runs nothing until it is trusted.\n"
-        "Tokens and approvals from before count no more. Without --yes you are asked; exit status 11 when the answer is no, or nobody\n"
-        "can be asked.",
+    .help = "show what a session from elsewhere would run, and trust it",
+    .more = "A session that was imported, cloned, edited or written by another program runs nothing until it is "
+            "trusted.\n"
+            "Earlier tokens and approvals are no longer valid. Without --yes the command asks first. Exit status 11 "
+            "when the\n"
+            "answer is no, or when there is no terminal to ask at.",
 };
 
 /* ---- all ---- */
@@ -139,8 +140,8 @@ const struct command cmd_store_trust = {
     .run = run_all,
     .need = NEED_WRITE,
     .options = options,
-    .help = "trust all sessions of a store as they stand: a copy of your own, or one from before a key was lost",
-    .more =
-        "Shows what each of them would run first, as `tidemark sessions trust ID` does. Exit status 11 when the answer\n"
-        "is no, or nobody can be asked without --yes.",
+    .help = "trust all sessions of a store as they are: a copy of your own store, or one from before a key was lost",
+    .more = "First shows what each session would run, as `tidemark sessions trust ID` does. Exit status 11 when the "
+            "answer is\n"
+            "no, or when there is no terminal to ask at and --yes is not given.",
 };

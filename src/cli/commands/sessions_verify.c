@@ -62,5 +62,5 @@ const struct command cmd_sessions_verify = {
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, OPERAND_OPTIONAL | OPERAND_MANY}},
     .options = (const struct opt[]){{.name = "all", .help = "every session of the store"}, {.name = NULL}},
-    .help = "read every event of sessions and check that nothing is damaged",
+    .help = "read every event of the given sessions and check for damage",
 };

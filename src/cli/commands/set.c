@@ -42,7 +42,7 @@ const struct command cmd_set = {
     .name = "set",
     .run = run_set,
     .operands = {{"KEY=TEXT|KEY:=JSON", VALUE_TEXT, 0}},
-    .help = "inside exec: put a value into the session's memory",
+    .help = "inside exec: set a value in the session's memory",
 };
 
 /* ---- get ---- */
@@ -62,7 +62,7 @@ const struct command cmd_get = {
     .name = "get",
     .run = run_get,
     .operands = {{"KEY", VALUE_TEXT, 0}},
-    .help = "inside exec: print a value of the session's memory; exit status 3 when it is not set",
+    .help = "inside exec: print a value from the session's memory; exit status 3 if it is not set",
 };
 
 /* ---- checkpoint ---- */
@@ -91,7 +91,7 @@ const struct command cmd_checkpoint = {
                                      .words = "turn node_start node_complete edge_transition loop_iteration safe_point "
                                               "user_checkpoint",
                                      .value = "TYPE",
-                                     .help = "what kind of mark (default: safe_point)"},
+                                     .help = "the type of the checkpoint (default: safe_point)"},
                                     {.name = NULL}},
-    .help = "inside exec: mark the state as of here and print the checkpoint's id",
+    .help = "inside exec: make a checkpoint of the current state and print its id",
 };

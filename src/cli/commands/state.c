@@ -5,8 +5,12 @@
 #include "engine/rollback.h"
 
 static const struct opt options[] = {
-    {.name = "at", .type = VALUE_POSITION, .value = "SEQ|CHECKPOINT", .help = "as of this point (default: now)"},
-    {.name = "pretty", .help = "indent it, as is done on a terminal"},
+    {.name = "at",
+     .type = VALUE_POSITION,
+     .value = "SEQ|CHECKPOINT",
+     .help = "print the state at this position "
+             "(default: now)"},
+    {.name = "pretty", .help = "indent the output, as on a terminal"},
     {.name = NULL},
 };
 
@@ -62,5 +66,5 @@ const struct command cmd_state = {
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = options,
-    .help = "print the state of a session as JSON, as of now or of any point of its past",
+    .help = "print the state of a session as JSON, now or at any earlier position",
 };

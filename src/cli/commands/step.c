@@ -16,24 +16,24 @@ static const struct opt options[] = {
      .type = VALUE_WORD,
      .words = "pure idempotent once",
      .value = "CLASS",
-     .help = "what may be done when it is cut: pure and idempotent run again, once (the default) does not"},
+     .help = "what happens after an interruption: pure and idempotent steps run again, once (the default) does not"},
     {.name = "retries",
      .type = VALUE_INT,
      .value = "N",
      .max = 1000,
-     .help = "further attempts after a failed one, with growing pauses; not for once"},
+     .help = "retry a failed step up to N times, with growing pauses; not for once"},
     {.name = "timeout", .type = VALUE_DURATION, .value = "D", .help = "end it after this time: 500ms, 90s, 15m, 3h"},
     {.name = "probe",
      .type = VALUE_TEXT,
      .value = "CMD",
-     .help =
-         "shell command that finds out whether a cut step happened: exit status 0 yes (its output is the result), 1 no"},
+     .help = "shell command that tests whether an interrupted step has happened: exit status 0 yes (its output is "
+             "the result), 1 no"},
     {.name = "max-output",
      .type = VALUE_SIZE,
      .value = "SIZE",
      .min = 0,
      .max = STEP_OUTPUT_MAX,
-     .help = "how much output is recorded, such as 48M (default: 16M)"},
+     .help = "record at most this much output, such as 48M (default: 16M)"},
     {.name = NULL},
 };
 
@@ -128,9 +128,10 @@ const struct command cmd_step = {
                  {"ARGS", VALUE_PROGRAM, OPERAND_OPTIONAL | OPERAND_MANY}},
     .options = options,
     .help = "inside exec: run a program once and record its output and exit status",
-    .more =
-        "When the session is resumed, a finished step prints what is recorded and is not run. The program has\n"
-        "$TIDEMARK_IDEMPOTENCY_KEY, the same in every attempt, and $TIDEMARK_ATTEMPT.\n"
-        "Exit status: that of the program; 124 after --timeout; 126 and 127 when it cannot be run; 10 when nobody knows\n"
-        "whether a step that must happen once did.",
+    .more = "When the session is resumed, a finished step is not run again; it prints its recorded output. The "
+            "program gets\n"
+            "$TIDEMARK_IDEMPOTENCY_KEY, the same in every attempt, and $TIDEMARK_ATTEMPT.\n"
+            "Exit status: that of the program; 124 after --timeout; 126 and 127 if it cannot be run; 10 if it is "
+            "unknown\n"
+            "whether a step that must happen once has happened.",
 };

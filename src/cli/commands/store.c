@@ -37,7 +37,7 @@ const struct command cmd_store_init = {
     .name = "init",
     .run = run_init,
     .need = NEED_CREATE,
-    .help = "make the store when there is none, and say where it is",
+    .help = "create the store if there is none, and print where it is",
 };
 
 /* ---- info ---- */
@@ -82,16 +82,16 @@ const struct command cmd_store_info = {
     .name = "info",
     .run = run_info,
     .need = NEED_READ,
-    .help = "show where the store is, its version, its size and what is in it",
+    .help = "show the location, version, size and contents of the store",
 };
 
 /* ---- check ---- */
 
 static const struct opt check_options[] = {
-    {.name = "rebuild", .help = "throw every cache away and compute it anew from the log"},
+    {.name = "rebuild", .help = "discard every cache and compute it again from the log"},
     {.name = "accept-loss",
-     .help =
-         "open although acknowledged events are missing (the write-ahead log is damaged or gone), and go on without them"},
+     .help = "open the store although acknowledged events are missing (the write-ahead log is damaged or gone), and "
+             "continue without them"},
     {.name = NULL},
 };
 
@@ -186,5 +186,5 @@ const struct command cmd_store_compact = {
     .name = "compact",
     .run = run_compact,
     .need = NEED_WRITE,
-    .help = "move the write-ahead log into the main file and give its space back (SQLite)",
+    .help = "move the write-ahead log into the main file and free its space (SQLite)",
 };

@@ -22,7 +22,7 @@ static const struct opt options[] = {
      .type = VALUE_TEXT,
      .value = "ID",
      .many = true,
-     .help = "copy this session of SRC, by id or unique prefix, and what it is a fork of; may be given more than once "
+     .help = "copy this session of SRC, by id or unique prefix, and its parents; may be given more than once "
              "(default: all)"},
     {.name = "dst-key-file",
      .type = VALUE_FILE,
@@ -246,5 +246,5 @@ const struct command cmd_store_copy = {
     .run = run,
     .operands = {{"SRC", VALUE_FILE, 0}, {"DST", VALUE_FILE, 0}},
     .options = options,
-    .help = "copy sessions from one store into another, proved; again after a stop, it goes on with what is missing",
+    .help = "copy sessions to another store and verify the copy; run it again after an interruption to copy the rest",
 };

@@ -11,7 +11,7 @@ static const struct opt options[] = {
      .type = VALUE_INT,
      .value = "FD",
      .max = 1 << 20,
-     .help = "write the token into this descriptor instead of printing it"},
+     .help = "write the token to this file descriptor instead of printing it"},
     {.name = NULL},
 };
 
@@ -42,6 +42,6 @@ const struct command cmd_token_rotate = {
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = options,
-    .help = "make a new token for what a session waits for and print it once; the old one stops working",
-    .more = "Exit status 11 when the session is not trusted (`tidemark sessions trust ID`).",
+    .help = "replace the token of a pending wait and print the new one once; the old one stops working",
+    .more = "Exit status 11 if the session is not trusted (`tidemark sessions trust ID`).",
 };

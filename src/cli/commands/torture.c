@@ -30,25 +30,31 @@ static const struct opt options[] = {
      .type = VALUE_TEXT,
      .value = "all|N",
      .words = "all",
-     .help = "in how many places it is killed: all, or N spread over them, one in each of N equal parts "
-             "(default: all, at most 100)"},
-    {OPT_MANY("set", "KEY=VALUE", "set a key of the memory before anything runs, as of `tidemark run`")},
+     .help = "kill it at all points, or at N points, one in each of N equal parts (default: all, at most 100)"},
+    {OPT_MANY("set", "KEY=VALUE", "set a key of the memory before anything runs, as in `tidemark run`")},
     {.name = "answer",
      .type = VALUE_TEXT,
      .value = "TEXT",
      .many = true,
-     .help = "what is answered when it asks a person, in the order of the questions; the last one counts for all that "
-             "follow (default: yes)"},
+     .help = "the answers to questions, in order; the last one answers all further questions (default: yes)"},
     {.name = "kills",
      .type = VALUE_INT,
      .value = "N",
      .min = 1,
      .max = 20,
-     .help = "kill every session up to N times: after the first, in places taken at random (default: 1)"},
-    {.name = "seed", .type = VALUE_INT, .value = "N", .help = "of what is random (default: another one each time)"},
-    {.name = "script", .type = VALUE_FILE, .value = "FILE", .help = "agents answer from this file: no account needed"},
-    {.name = "yes", .help = "allow every tool of agents that the settings do not refuse"},
-    {.name = "keep", .help = "keep the store with all sessions, also when nothing is wrong"},
+     .help = "kill every session up to N times; after the first time, at random points (default: 1)"},
+    {.name = "seed",
+     .type = VALUE_INT,
+     .value = "N",
+     .help = "the seed of random choices (default: a new one each "
+             "time)"},
+    {.name = "script",
+     .type = VALUE_FILE,
+     .value = "FILE",
+     .help = "answer from this file, without an account or "
+             "network"},
+    {.name = "yes", .help = "allow every tool of agents that the configuration does not deny"},
+    {.name = "keep", .help = "keep the store with all sessions, even if nothing failed"},
     {.name = NULL},
 };
 
@@ -287,11 +293,12 @@ const struct command cmd_torture = {
     .run = run,
     .operands = {{"FILE", VALUE_FILE, 0}},
     .options = options,
-    .help = "kill a graph everywhere and resume it: nothing lost, nothing done twice, the same end?",
-    .more =
-        "The programs of the graph REALLY RUN, many times over, here and now: give it a harmless copy.\n"
-        "It is killed with SIGKILL before and after everything that it records and inside every node, each time in a\n"
-        "session of its own in a temporary store, of the kind that --store names, and resumed to its end. Exit status 0\n"
-        "when all is as promised, 1 when a complete node ran again, an effect that must happen once was repeated, an\n"
-        "output differs or a session did not end: then the store is kept.",
+    .help = "kill a graph at every point and resume it; check that nothing is lost or done twice",
+    .more = "The programs of the graph REALLY RUN, many times: use a harmless copy of the graph.\n"
+            "The graph is killed with SIGKILL before and after every recorded event and inside every node, then "
+            "resumed to its\n"
+            "end. Each kill has its own session in a temporary store of the kind that --store names.\n"
+            "Exit status: 0 if all checks pass; 1 if a completed node ran again, an effect that must happen once was "
+            "repeated,\n"
+            "an output differs, or a session did not end. After a failure the store is kept.",
 };

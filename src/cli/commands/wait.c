@@ -18,18 +18,19 @@ static const struct opt wait_options[] = {
      .type = VALUE_WORD,
      .words = "input approval tool_result",
      .value = "KIND",
-     .help = "what is waited for",
+     .help = "the kind of answer",
      .required = true},
-    {.name = "question", .type = VALUE_TEXT, .value = "TEXT", .help = "what the person is asked"},
+    {.name = "question", .type = VALUE_TEXT, .value = "TEXT", .help = "the question for the person"},
     {OPT_DEADLINE},
     {OPT_EXPIRES},
-    {.name = "default", .type = VALUE_TEXT, .value = "TEXT", .help = "the answer that it gives itself at the deadline"},
+    {.name = "default", .type = VALUE_TEXT, .value = "TEXT", .help = "the answer to use at the deadline"},
     {.name = "default-json", .type = VALUE_TEXT, .value = "JSON", .help = "the same, as JSON"},
     {.name = "on-deadline",
      .type = VALUE_WORD,
      .words = "interrupt default fail",
      .value = "WHAT",
-     .help = "what happens at the deadline: interrupt, or default with --default; fail: the run fails"},
+     .help = "what happens at the deadline: interrupt (the default), default (use --default; the default with it), "
+             "or fail the run"},
     {.name = NULL},
 };
 
@@ -83,11 +84,12 @@ const struct command cmd_wait = {
     .run = run_wait,
     .operands = {{"NAME", VALUE_TEXT, 0}},
     .options = wait_options,
-    .help = "inside exec: wait for a person, an approval or a tool's result; nothing runs meanwhile",
-    .more = "The wait is recorded, then the program is ended and `exec` ends with exit status 7. After\n"
-            "`tidemark resume ID --input TEXT` the program runs again from its start and this prints the answer.\n"
-            "At the deadline it is interrupted, answered with --default, or failed, as --on-deadline says.\n"
-            "Exit status of an approval: 0 when the answer is a yes, 1 when it is a no.",
+    .help = "inside exec: wait for a person, an approval or a tool's result; no process runs meanwhile",
+    .more =
+        "Records the wait and ends the program; `exec` exits with status 7. After `tidemark resume ID --input TEXT`\n"
+        "the program runs again from its start, and this command prints the answer. At the deadline the run is\n"
+        "interrupted, continues with --default, or fails, as --on-deadline says.\n"
+        "Exit status of an approval: 0 if the answer is yes, 1 if it is no.",
 };
 
 static enum tide_code run_sleep(struct cli *cli, struct tide_err *err)
@@ -104,8 +106,10 @@ const struct command cmd_sleep = {
     .name = "sleep",
     .run = run_sleep,
     .operands = {{"NAME", VALUE_TEXT, 0}, {"DURATION", VALUE_WHEN, 0}},
-    .help = "inside exec: sleep until a time, through reboots; nothing runs meanwhile",
-    .more =
-        "DURATION: 90s, 15m, 3h, 2d, or a time as 2026-02-21T10:00:00Z. The sleep is recorded, then the program is ended\n"
-        "and `exec` ends with exit status 7; `tidemark recover --run-due` (or `tidemark resume ID`) goes on when it is due.",
+    .help = "inside exec: sleep until a time, even across reboots; no process runs meanwhile",
+    .more = "DURATION is 90s, 15m, 3h, 2d, or a time such as 2026-02-21T10:00:00Z. Records the sleep and ends the "
+            "program;\n"
+            "`exec` exits with status 7. When the sleep is over, `tidemark recover --run-due` or `tidemark resume "
+            "ID`\n"
+            "resumes the session.",
 };

@@ -60,5 +60,5 @@ const struct command cmd_why = {
     .run = run,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
-    .help = "say in one sentence why a session is where it is, and which commands move it",
+    .help = "explain in one sentence why a session is in its state, and list the commands that help",
 };
