@@ -129,6 +129,21 @@ enum tide_code {
     X(LOOP_ITERATION, 5, "loop_iteration")                                                                             \
     X(SAFE_POINT, 6, "safe_point")                                                                                     \
     X(USER, 7, "user_checkpoint")
+/* What recovery did about a session, or what can be done. */
+#define TIDE_RECOVERED_ACTIONS(X)                                                                                      \
+    X(INTERRUPTED, 1, "interrupted")     /* its process is gone */                                                     \
+    X(TIMED_OUT, 2, "timed_out")         /* the deadline of its wait has passed */                                     \
+    X(TOKEN_EXPIRED, 3, "token_expired") /* the token of its wait has */                                               \
+    X(ANSWERED, 4, "answered")           /* its wait was, by its default: it can go on */                              \
+    X(DUE, 5, "due")                     /* its sleep is over: it can go on */                                         \
+    X(RESUMABLE, 6, "resumable")         /* it was interrupted before */
+/* What becomes of a call of a tool. */
+#define TIDE_PERMISSIONS(X)                                                                                            \
+    X(ALLOW, 0, "allow")                                                                                               \
+    X(ASK, 1, "ask") /* a person decides */                                                                            \
+    X(DENY, 2, "deny")
+/* Who said a message of a conversation. */
+#define TIDE_ROLES(X) X(USER, 1, "user") X(ASSISTANT, 2, "assistant") X(TOOL, 3, "tool")
 
 /* enum tide_status, TIDE_STATUS_RUNNING, …; the word of a value; the value of a word, or -1. */
 #define TIDE_KIND_VALUE(name, number, word) TIDE_KIND_##name = (number),
@@ -159,6 +174,18 @@ TIDE_API int tide_on_deadline_from(const char *word);
 enum tide_checkpoint_type { TIDE_CHECKPOINT_TYPES(TIDE_CHECKPOINT_VALUE) };
 TIDE_API const char *tide_checkpoint_type_name(enum tide_checkpoint_type type);
 TIDE_API int tide_checkpoint_type_from(const char *word);
+#define TIDE_RECOVERED_VALUE(name, number, word) TIDE_RECOVERED_##name = (number),
+enum tide_recovered_action { TIDE_RECOVERED_ACTIONS(TIDE_RECOVERED_VALUE) };
+TIDE_API const char *tide_recovered_action_name(enum tide_recovered_action action);
+TIDE_API int tide_recovered_action_from(const char *word);
+#define TIDE_PERMISSION_VALUE(name, number, word) TIDE_PERMISSION_##name = (number),
+enum tide_permission { TIDE_PERMISSIONS(TIDE_PERMISSION_VALUE) };
+TIDE_API const char *tide_permission_name(enum tide_permission permission);
+TIDE_API int tide_permission_from(const char *word);
+#define TIDE_ROLE_VALUE(name, number, word) TIDE_ROLE_##name = (number),
+enum tide_role { TIDE_ROLES(TIDE_ROLE_VALUE) };
+TIDE_API const char *tide_role_name(enum tide_role role);
+TIDE_API int tide_role_from(const char *word);
 
 /* What can be done about a session. Numbered for good; more may come. Arguments are members of a JSON object. */
 #define TIDE_ACTIONS(X)                                                                                                \
@@ -976,7 +1003,7 @@ enum tide_recover_flags {
 
 struct tide_recovered {
     const char *session_id;
-    const char *action; /* interrupted, timed_out, answered, token_expired; due; resumable (interrupted before) */
+    enum tide_recovered_action action;
     const char *reason; /* process_restart, wait_timeout, … */
     enum tide_status
         status;      /* what it is after that: INTERRUPTED_STARTUP, INTERRUPTED_WAITING, WAITING, IDLE (failed) */
@@ -1061,7 +1088,7 @@ struct tide_tool {
     size_t size;
     const char *name, *description, *schema; /* schema: JSON Schema of its arguments, an object */
     enum tide_effect effect;
-    const char *permission; /* allow (NULL), ask, deny */
+    enum tide_permission permission;
     tide_tool_fn *fn;
     tide_probe_fn *probe; /* NULL: nobody can find out */
     void *arg;
@@ -1146,7 +1173,7 @@ TIDE_API const char *tide_agent_token(const tide_agent *agent);
 
 /* One message of the conversation, as the next request would have it. */
 struct tide_message {
-    const char *role; /* user, assistant, tool */
+    enum tide_role role;
     const char *text;
     size_t text_len;
     int64_t turn;

@@ -492,10 +492,9 @@ const char *tide_agent_token(const tide_agent *a)
 
 static int hand_out(const struct message_kept *s, tide_message_fn *fn, void *arg)
 {
-    static const char *const roles[] = {"user", "assistant", "tool"};
     struct buf calls = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&calls);
-    struct tide_message m = {.role = roles[s->m.role],
+    struct tide_message m = {.role = s->m.role,
                              .text = s->m.text.ptr,
                              .text_len = s->m.text.len,
                              .turn = s->turn,
@@ -551,14 +550,13 @@ struct listing {
 
 static void list_tool(void *arg, const struct tool *t)
 {
-    static const char *const words[] = {"allow", "ask", "deny"};
     const struct listing *l = arg;
     struct json_out *o = l->out;
 
     json_out_begin(o, '{');
     json_out_kstr(o, STR("name"), str_from(t->name));
     json_out_kstr(o, STR("effect"), str_from(tide_effect_name(t->effect)));
-    json_out_kstr(o, STR("permission"), str_from(words[permits_ask(l->a->permits, t, NULL)]));
+    json_out_kstr(o, STR("permission"), str_from(tide_permission_name(permits_ask(l->a->permits, t, NULL))));
     json_out_kstr(o, STR("description"), str_from(t->description));
     json_out_end(o, '}');
 }

@@ -112,6 +112,9 @@ static enum tide_code check_tool(const struct tide_agent *a, const struct tide_t
     if (t->effect > TIDE_EFFECT_PURE)
         return tide_fail(err, TIDE_INVALID, "tool '%s': %d is not an effect: use pure, idempotent or once", t->name,
                          (int)t->effect);
+    if (t->permission > TIDE_PERMISSION_DENY)
+        return tide_fail(err, TIDE_INVALID, "tool '%s': %d is not a permission: use allow, ask or deny", t->name,
+                         (int)t->permission);
     return TIDE_OK;
 }
 
@@ -131,7 +134,7 @@ enum tide_code tide_agent_add_tool(tide_agent *a, const struct tide_tool *given,
                               .schema = agent_keep(a, t->schema, "{\"type\":\"object\"}"),
                               .effect = t->effect,
                               .subject = "",
-                              .permission = agent_keep(a, t->permission, "allow"),
+                              .permission = t->permission,
                               .run = run_own_tool,
                               .fate = t->probe ? probe_own_tool : NULL};
     a->own_tools = own;

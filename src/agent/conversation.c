@@ -151,25 +151,25 @@ static void read_images(struct arena *a, const struct json *body, struct model_m
     m->images = images;
 }
 
-static void apply_message(struct conversation *t, const struct json *body, enum model_role role)
+static void apply_message(struct conversation *t, const struct json *body, enum tide_role role)
 {
     struct model_message m = {.role = role, .text = content_text(&t->scratch, body)};
     int64_t turn = json_get_int(body, STR("turn"), 0);
 
     t->requested = false;
-    if (role == ROLE_ASSISTANT) {
+    if (role == TIDE_ROLE_ASSISTANT) {
         read_calls(&t->scratch, body, &m);
         t->answered_turn = turn;
-    } else if (role == ROLE_USER) {
+    } else if (role == TIDE_ROLE_USER) {
         read_images(&t->scratch, body, &m);
-    } else if (role == ROLE_TOOL) {
+    } else if (role == TIDE_ROLE_TOOL) {
         m.call_id = json_get_text(&t->scratch, body, STR("tool_call_id"));
         m.failed = json_get_bool(body, STR("is_error"), false);
     }
     if (turn > t->seen_turn)
         t->seen_turn = turn;
     add(t, &m, turn, json_get_text(&t->scratch, body, STR("message_id")));
-    t->said[t->n - 1]->from_hook = role == ROLE_USER && json_get(body, STR("hook"));
+    t->said[t->n - 1]->from_hook = role == TIDE_ROLE_USER && json_get(body, STR("hook"));
     t->said[t->n - 1]->quiet = t->said[t->n - 1]->from_hook && !json_get_bool(body, STR("wants_answer"), false);
 }
 
@@ -181,14 +181,14 @@ static void note_redacted(struct conversation *t, const struct json *body, struc
 
 static void apply_user(struct conversation *t, const struct json *body)
 {
-    apply_message(t, body, ROLE_USER);
+    apply_message(t, body, TIDE_ROLE_USER);
 }
 
 static void apply_assistant(struct conversation *t, const struct json *body)
 {
     const struct message_kept *said;
 
-    apply_message(t, body, ROLE_ASSISTANT);
+    apply_message(t, body, TIDE_ROLE_ASSISTANT);
     said = t->said[t->n - 1];
     for (size_t i = 0; i < said->m.n_calls; i++)
         note_redacted(t, body, said->m.calls[i].id, said->m.calls[i].args);
@@ -198,7 +198,7 @@ static void apply_assistant(struct conversation *t, const struct json *body)
 
 static void apply_tool(struct conversation *t, const struct json *body)
 {
-    apply_message(t, body, ROLE_TOOL);
+    apply_message(t, body, TIDE_ROLE_TOOL);
     free(map_remove(&t->changed, t->said[t->n - 1]->m.call_id));
     map_remove(&t->inherited, t->said[t->n - 1]->m.call_id);
     map_remove(&t->redacted, t->said[t->n - 1]->m.call_id);
@@ -262,7 +262,7 @@ static void drop(struct conversation *t, size_t from, size_t to)
     for (size_t i = from; i <= to; i++) {
         INVARIANT(t->bytes >= bytes_of(t->said[i]));
         t->bytes -= bytes_of(t->said[i]);
-        t->answers_left_out += t->said[i]->m.role == ROLE_ASSISTANT;
+        t->answers_left_out += t->said[i]->m.role == TIDE_ROLE_ASSISTANT;
         free(t->said[i]);
     }
     memmove(t->said + from, t->said + to + 1, (t->n - to - 1) * sizeof(*t->said));
@@ -272,7 +272,7 @@ static void drop(struct conversation *t, size_t from, size_t to)
 /* Stands for what was left out. The model was asked for it, in a turn of its own. */
 static void put_summary(struct conversation *t, const struct json *body, struct str text)
 {
-    const struct model_message m = {.role = ROLE_USER, .text = text};
+    const struct model_message m = {.role = TIDE_ROLE_USER, .text = text};
     int64_t turn = json_get_int(body, STR("turn"), 0);
 
     INVARIANT(!t->n);
@@ -459,7 +459,7 @@ const struct message_kept *conversation_open(const struct conversation *t)
 {
     size_t i = t->n;
 
-    while (i > 0 && t->said[i - 1]->m.role != ROLE_ASSISTANT)
+    while (i > 0 && t->said[i - 1]->m.role != TIDE_ROLE_ASSISTANT)
         i--;
     if (i == 0)
         return NULL;
@@ -472,7 +472,7 @@ const struct message_kept *conversation_open(const struct conversation *t)
 bool conversation_has_result(const struct conversation *t, const struct message_kept *open, struct str call_id)
 {
     for (size_t i = t->n; i > 0 && t->said[i - 1] != open; i--)
-        if (t->said[i - 1]->m.role == ROLE_TOOL && str_eq(t->said[i - 1]->m.call_id, call_id))
+        if (t->said[i - 1]->m.role == TIDE_ROLE_TOOL && str_eq(t->said[i - 1]->m.call_id, call_id))
             return true;
     return false;
 }
@@ -490,7 +490,7 @@ bool conversation_is_owed(const struct conversation *t)
 
     while (i > 0 && t->said[i - 1]->quiet)
         i--;
-    return i > 0 && t->said[i - 1]->m.role != ROLE_ASSISTANT;
+    return i > 0 && t->said[i - 1]->m.role != TIDE_ROLE_ASSISTANT;
 }
 
 struct str conversation_system(const struct conversation *t, struct str *ret_instructions)
@@ -515,14 +515,14 @@ static size_t take_turn(const struct conversation *t, size_t from, struct model_
 {
     size_t end = from + 1, n = 0;
 
-    while (end < t->n && t->said[end]->m.role != ROLE_ASSISTANT)
+    while (end < t->n && t->said[end]->m.role != TIDE_ROLE_ASSISTANT)
         end++;
     out[n++] = t->said[from]->m;
     for (size_t i = from + 1; i < end; i++)
-        if (t->said[i]->m.role == ROLE_TOOL)
+        if (t->said[i]->m.role == TIDE_ROLE_TOOL)
             out[n++] = t->said[i]->m;
     for (size_t i = from + 1; i < end; i++)
-        if (t->said[i]->m.role != ROLE_TOOL)
+        if (t->said[i]->m.role != TIDE_ROLE_TOOL)
             out[n++] = t->said[i]->m;
     return end;
 }
@@ -540,7 +540,7 @@ const struct model_message *conversation_messages(const struct conversation *t, 
 struct str conversation_answer(const struct conversation *t)
 {
     for (size_t i = t->n; i > 0; i--)
-        if (t->said[i - 1]->m.role == ROLE_ASSISTANT)
+        if (t->said[i - 1]->m.role == TIDE_ROLE_ASSISTANT)
             return t->said[i - 1]->m.text;
     return STR("");
 }
@@ -553,16 +553,16 @@ size_t conversation_bytes(const struct conversation *t)
 /* Whether a request may go on with this message when all before it are left out: no result in it is of a call before. */
 static bool is_border(const struct conversation *t, size_t at, size_t end)
 {
-    while (at < end && t->said[at]->m.role == ROLE_USER)
+    while (at < end && t->said[at]->m.role == TIDE_ROLE_USER)
         at++;
-    return at >= end || t->said[at]->m.role != ROLE_TOOL;
+    return at >= end || t->said[at]->m.role != TIDE_ROLE_TOOL;
 }
 
 bool conversation_trim(const struct conversation *t, size_t keep, size_t *ret_from, size_t *ret_to)
 {
     size_t bytes = conversation_bytes(t), end = t->n, to = 0;
 
-    while (end > 0 && t->said[end - 1]->m.role != ROLE_ASSISTANT) /* what the model is to answer now stays … */
+    while (end > 0 && t->said[end - 1]->m.role != TIDE_ROLE_ASSISTANT) /* what the model is to answer now stays … */
         end--;
     end = end > 0 ? end - 1 : 0; /* … and the latest answer with it: results belong to their calls */
     for (size_t i = 1; i < end && bytes > keep; i++) {

@@ -4,6 +4,7 @@
 #define AGENT_MODEL_H
 
 #include "base/mem.h"
+#include "tidemark.h"
 
 /* One thing that the model asks for. `args` is JSON text, an object. */
 struct model_call {
@@ -15,10 +16,8 @@ struct model_image {
     struct str type, data;
 };
 
-enum model_role { ROLE_USER, ROLE_ASSISTANT, ROLE_TOOL };
-
 struct model_message {
-    enum model_role role;
+    enum tide_role role;
     struct str text;                /* of a tool: its result */
     const struct model_call *calls; /* of the assistant */
     size_t n_calls;

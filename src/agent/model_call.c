@@ -86,7 +86,7 @@ static const struct model_message *messages_with(struct tide_agent *a, struct st
         return said;
     all = arena_alloc(&a->scratch, (*ret_n + 1) * sizeof(*all));
     memcpy(all, said, *ret_n * sizeof(*all));
-    all[(*ret_n)++] = (struct model_message){.role = ROLE_USER, .text = wish};
+    all[(*ret_n)++] = (struct model_message){.role = TIDE_ROLE_USER, .text = wish};
     return all;
 }
 

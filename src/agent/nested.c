@@ -77,7 +77,7 @@ static enum tide_code offer_outputs(struct tide_agent *a, const struct nested_ag
                                    .description = buf_cstr(&text),
                                    .schema = buf_cstr(&schema),
                                    .effect = TIDE_EFFECT_PURE,
-                                   .permission = "allow",
+                                   .permission = TIDE_PERMISSION_ALLOW,
                                    .fn = never_called};
 
     return tide_agent_add_tool(a, &tool, err);

@@ -25,7 +25,7 @@
 struct rule {
     struct str tool, match, source;
     bool any; /* no match: every call */
-    enum permission permission;
+    enum tide_permission permission;
 };
 
 struct permits {
@@ -35,18 +35,6 @@ struct permits {
 };
 
 /* ---- reading them ---- */
-
-static const char *const words[] = {[PERMIT_ALLOW] = "allow", [PERMIT_ASK] = "ask", [PERMIT_DENY] = "deny"};
-
-static bool word_of(struct str text, enum permission *ret)
-{
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (str_eq(text, str_from(words[i]))) {
-            *ret = (enum permission)i;
-            return true;
-        }
-    return false;
-}
 
 static enum tide_code check_keys(const struct json *v, size_t number, struct tide_err *err)
 {
@@ -72,7 +60,8 @@ static enum tide_code parse_rule(struct arena *a, const struct json *v, size_t n
                                  struct tide_err *err)
 {
     const struct json *match = json_get(v, STR("match"));
-    struct str word = json_get_text(a, v, STR("permission"));
+    struct str word = arena_dup(a, json_get_text(a, v, STR("permission")));
+    int permission = tide_permission_from(word.ptr);
 
     if (v->type != JSON_OBJECT)
         return tide_fail(err, TIDE_INVALID,
@@ -89,9 +78,10 @@ static enum tide_code parse_rule(struct arena *a, const struct json *v, size_t n
     if (match && ret->match.len == 0)
         return tide_fail(err, TIDE_INVALID, "permission rule %zu: 'match' is empty: leave it out for every call",
                          number);
-    if (!word_of(word, &ret->permission))
+    if (permission < 0 || strlen(word.ptr) != word.len)
         return tide_fail(err, TIDE_INVALID, "permission rule %zu: 'permission' must be allow, ask or deny, not '%.*s'",
                          number, (int)(word.len < 60 ? word.len : 60), word.ptr);
+    ret->permission = (enum tide_permission)permission;
     return TIDE_OK;
 }
 
@@ -268,7 +258,7 @@ static bool path_matches(struct arena *a, const struct rule *r, struct str path)
     bool dots = false;
     struct str plain = plain_path(a, path, &dots);
 
-    if (r->permission == PERMIT_ALLOW)
+    if (r->permission == TIDE_PERMISSION_ALLOW)
         return !dots && glob(r->match, plain, "");
     if (glob(r->match, path, "") || glob(r->match, plain, ""))
         return true;
@@ -288,18 +278,12 @@ static bool matches(struct arena *a, const struct rule *r, const struct tool *to
     if (r->any)
         return true;
     if (strcmp(tool->subject, "command") == 0)
-        return r->permission == PERMIT_ALLOW ? glob(r->match, str_trim(subject), SHELL_MARKS)
-                                             : any_part_matches(a, r->match, subject);
+        return r->permission == TIDE_PERMISSION_ALLOW ? glob(r->match, str_trim(subject), SHELL_MARKS)
+                                                      : any_part_matches(a, r->match, subject);
     if (strcmp(tool->subject, "path") == 0)
         return path_matches(a, r, subject);
-    return glob(r->match, subject, "") || (r->permission != PERMIT_ALLOW && path.len && path_matches(a, r, path));
-}
-
-static enum permission usual(const struct tool *tool)
-{
-    enum permission p = PERMIT_ASK;
-
-    return word_of(str_from(tool->permission), &p) ? p : PERMIT_ASK;
+    return glob(r->match, subject, "") ||
+           (r->permission != TIDE_PERMISSION_ALLOW && path.len && path_matches(a, r, path));
 }
 
 /* The rule that counts; NULL: none. */
@@ -314,11 +298,11 @@ static const struct rule *find(const struct permits *p, const struct tool *tool,
     return i > 0 ? &p->rules[i - 1] : NULL;
 }
 
-enum permission permits_ask(const struct permits *p, const struct tool *tool, const struct json *args)
+enum tide_permission permits_ask(const struct permits *p, const struct tool *tool, const struct json *args)
 {
     const struct rule *r = find(p, tool, args);
 
-    return r ? r->permission : usual(tool);
+    return r ? r->permission : tool->permission;
 }
 
 struct str permits_rule(const struct permits *p, const struct tool *tool, const struct json *args)
@@ -356,14 +340,14 @@ enum tide_code permits_check_tools(const struct permits *p, struct tide_err *err
 
 bool permits_some(const struct permits *p, const struct tool *tool)
 {
-    bool some = usual(tool) != PERMIT_DENY;
+    bool some = tool->permission != TIDE_PERMISSION_DENY;
 
     for (size_t i = 0; p && i < p->n; i++) {
         const struct rule *r = &p->rules[i];
 
         if (!glob(r->tool, str_from(tool->name), ""))
             continue;
-        if (r->permission != PERMIT_DENY)
+        if (r->permission != TIDE_PERMISSION_DENY)
             some = true;
         else if (r->any || str_eq(r->match, STR("*")))
             some = false;

@@ -10,8 +10,6 @@
 
 #include "agent/tool.h"
 
-enum permission { PERMIT_ALLOW, PERMIT_ASK, PERMIT_DENY };
-
 struct permits;
 
 /* From the JSON array of the config; TIDE_INVALID says which rule and what is wrong with it. */
@@ -19,7 +17,7 @@ enum tide_code permits_parse(struct str json, struct permits **ret_permits, stru
 void permits_free(struct permits *p);
 
 /* `p` may be NULL. */
-enum permission permits_ask(const struct permits *p, const struct tool *tool, const struct json *args);
+enum tide_permission permits_ask(const struct permits *p, const struct tool *tool, const struct json *args);
 
 /* The rule that decides this, as it was written; empty: none does, it is the tool's own default. */
 struct str permits_rule(const struct permits *p, const struct tool *tool, const struct json *args);

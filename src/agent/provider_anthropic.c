@@ -111,9 +111,9 @@ static void image_block(struct render *r, const struct model_image *image)
 
 static void message(struct render *r, const struct model_message *m)
 {
-    if (m->role == ROLE_ASSISTANT)
+    if (m->role == TIDE_ROLE_ASSISTANT)
         assistant(r, m);
-    else if (m->role == ROLE_TOOL)
+    else if (m->role == TIDE_ROLE_TOOL)
         tool_result(r, m);
     else {
         for (size_t i = 0; i < m->n_images; i++)

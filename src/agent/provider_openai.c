@@ -87,9 +87,9 @@ static void user_with_images(struct json_out *o, const struct model_message *m)
 
 static void message(struct json_out *o, const struct model_message *m)
 {
-    if (m->role == ROLE_ASSISTANT) {
+    if (m->role == TIDE_ROLE_ASSISTANT) {
         assistant(o, m);
-    } else if (m->role == ROLE_TOOL) {
+    } else if (m->role == TIDE_ROLE_TOOL) {
         begin_message(o, STR("tool"));
         json_out_kstr(o, STR("tool_call_id"), m->call_id);
         json_out_kstr(o, STR("content"), m->text);

@@ -16,11 +16,9 @@
 
 static void render_message(struct json_out *o, const struct model_message *m)
 {
-    static const char *const roles[] = {"user", "assistant", "tool"};
-
     json_out_begin(o, '{');
-    json_out_kstr(o, STR("role"), str_from(roles[m->role]));
-    if (m->role == ROLE_TOOL)
+    json_out_kstr(o, STR("role"), str_from(tide_role_name(m->role)));
+    if (m->role == TIDE_ROLE_TOOL)
         json_out_kstr(o, STR("call_id"), m->call_id);
     json_out_kstr(o, STR("text"), m->text);
     if (m->n_calls) {
@@ -47,7 +45,7 @@ static void render(const struct provider *p, const struct model_request *request
 
     (void)p;
     for (size_t i = 0; i < request->n_messages; i++)
-        answers += request->messages[i].role == ROLE_ASSISTANT;
+        answers += request->messages[i].role == TIDE_ROLE_ASSISTANT;
     json_out_begin(&o, '{');
     json_out_kint(&o, STR("turn"), answers);
     json_out_kstr_opt(&o, STR("part"), request->part);

@@ -55,8 +55,8 @@ void tool_result_done(struct tool_result *r);
 struct tool {
     const char *name, *description, *schema; /* schema: JSON Schema of the arguments, compact, fixed */
     enum tide_effect effect;
-    const char *subject;    /* the argument that permission patterns match and that is shown: "command", "path" */
-    const char *permission; /* allow, ask: when nothing else is said */
+    const char *subject; /* the argument that permission patterns match and that is shown: "command", "path" */
+    enum tide_permission permission; /* when no rule says otherwise */
     /* TIDE_INVALID: the arguments are no good, err says what is: the model is told. NULL: nothing to be made ready */
     enum tide_code (*prepare)(struct tool_work *w, struct tide_err *err);
     /* Always gives a result: what fails is told to the model. */

@@ -314,7 +314,7 @@ const struct tool tool_bash = {
         "\"required\":[\"command\"],\"additionalProperties\":false}",
     .effect = TIDE_EFFECT_ONCE,
     .subject = "command",
-    .permission = "ask",
+    .permission = TIDE_PERMISSION_ASK,
     .prepare = prepare,
     .run = run,
 };

@@ -319,19 +319,19 @@ static const char *question_of(struct dealing *c)
 static enum tide_code ask_permission(struct dealing *c, bool *ret_run, struct tide_err *err)
 {
     struct model_call bound = {c->call->id, c->call->name, c->stored};
-    enum permission p = permits_ask(c->a->permits, c->tool, c->json);
+    enum tide_permission p = permits_ask(c->a->permits, c->tool, c->json);
     struct str reason = {"", 0}, rule = permits_rule(c->a->permits, c->tool, c->json);
     const char *id, *name;
     bool allowed = true;
     enum tide_code code;
 
-    if (p == PERMIT_DENY) {
+    if (p == TIDE_PERMISSION_DENY) {
         *ret_run = false;
         refuse(c, arena_printf(&c->a->scratch, "denied by the permission rule %.*s", STR_ARG(rule)));
         return TIDE_OK;
     }
     *ret_run = true;
-    if (p == PERMIT_ALLOW || c->hook_allows || map_get(&c->a->always, c->call->name))
+    if (p == TIDE_PERMISSION_ALLOW || c->hook_allows || map_get(&c->a->always, c->call->name))
         return TIDE_OK;
     id = arena_printf(&c->a->scratch, "%.*s.%.8s", STR_ARG(c->call->id), c->digest);
     name = arena_printf(&c->a->scratch, "approve %" PRId64 ".%zu %.8s", c->turn, c->index + 1, c->digest);

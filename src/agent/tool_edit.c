@@ -247,7 +247,7 @@ const struct tool tool_edit = {
               "\"required\":[\"path\",\"old\",\"new\"],\"additionalProperties\":false}",
     .effect = TIDE_EFFECT_ONCE,
     .subject = "path",
-    .permission = "ask",
+    .permission = TIDE_PERMISSION_ASK,
     .prepare = prepare,
     .run = run,
     .fate = fate,

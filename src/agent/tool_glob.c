@@ -149,6 +149,6 @@ const struct tool tool_glob = {
               "\"required\":[\"pattern\"],\"additionalProperties\":false}",
     .effect = TIDE_EFFECT_PURE,
     .subject = "pattern",
-    .permission = "allow",
+    .permission = TIDE_PERMISSION_ALLOW,
     .run = run,
 };

@@ -144,6 +144,6 @@ const struct tool tool_read = {
               "\"required\":[\"path\"],\"additionalProperties\":false}",
     .effect = TIDE_EFFECT_PURE,
     .subject = "path",
-    .permission = "allow",
+    .permission = TIDE_PERMISSION_ALLOW,
     .run = run,
 };

@@ -61,7 +61,7 @@ const struct tool tool_write = {
               "\"required\":[\"path\",\"content\"],\"additionalProperties\":false}",
     .effect = TIDE_EFFECT_IDEMPOTENT,
     .subject = "path",
-    .permission = "ask",
+    .permission = TIDE_PERMISSION_ASK,
     .run = run,
     .preview = preview,
 };

@@ -304,7 +304,7 @@ enum tide_code agent_setup_ask(const struct agent_setup *c, struct tide_err *err
                                            .script = c->opt.script,
                                            .connect_ms = c->opt.connect_timeout_ms,
                                            .first_byte_ms = c->opt.first_byte_timeout_ms};
-    const struct model_message hello = {.role = ROLE_USER, .text = STR("Answer with one word: are you there?")};
+    const struct model_message hello = {.role = TIDE_ROLE_USER, .text = STR("Answer with one word: are you there?")};
     const struct model_request request = {.model = str_from(c->opt.model ? c->opt.model : ""),
                                           .system = STR(""),
                                           .tools = STR("[]"),
@@ -331,8 +331,9 @@ enum tide_code agent_setup_ask(const struct agent_setup *c, struct tide_err *err
 
 enum tide_decision agent_setup_yes(const struct agent_setup *c, const struct tide_approval *ask)
 {
-    static const enum tide_decision words[] = {
-        [PERMIT_ALLOW] = TIDE_DECIDE_ALLOW, [PERMIT_ASK] = TIDE_DECIDE_LATER, [PERMIT_DENY] = TIDE_DECIDE_DENY};
+    static const enum tide_decision words[] = {[TIDE_PERMISSION_ALLOW] = TIDE_DECIDE_ALLOW,
+                                               [TIDE_PERMISSION_ASK] = TIDE_DECIDE_LATER,
+                                               [TIDE_PERMISSION_DENY] = TIDE_DECIDE_DENY};
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct tool *tool = ask->tool ? tool_find(str_from(ask->tool)) : NULL;
     enum tide_decision decision = TIDE_DECIDE_LATER;
@@ -350,13 +351,12 @@ enum tide_decision agent_setup_yes(const struct agent_setup *c, const struct tid
 
 enum tide_code agent_setup_tools(const struct agent_setup *s, agent_tool_fn *fn, void *arg, struct tide_err *err)
 {
-    static const char *const words[] = {[PERMIT_ALLOW] = "allow", [PERMIT_ASK] = "ask", [PERMIT_DENY] = "deny"};
     struct permits *p = NULL;
 
     if (permits_parse(str_from(s->opt.permissions), &p, err))
         return err->code;
     for (size_t i = 0; tools[i]; i++)
-        fn(arg, tools[i]->name, words[permits_ask(p, tools[i], NULL)], tools[i]->description);
+        fn(arg, tools[i]->name, tide_permission_name(permits_ask(p, tools[i], NULL)), tools[i]->description);
     permits_free(p);
     return TIDE_OK;
 }

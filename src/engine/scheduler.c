@@ -188,7 +188,7 @@ static bool goes_on(const struct scheduler *s, const struct tide_recovered *what
 {
     if (!s->run_due || !what->has_program || what->by_person || !what->trusted)
         return false;
-    if (is(what->action, "due") || is(what->action, "answered"))
+    if (what->action == TIDE_RECOVERED_DUE || what->action == TIDE_RECOVERED_ANSWERED)
         return true;
     if (what->status != TIDE_STATUS_INTERRUPTED_STARTUP)
         return false;
@@ -223,7 +223,7 @@ static bool was_told(struct scheduler *s, const struct tide_recovered *what)
 static int on_recovered(void *arg, const struct tide_recovered *what)
 {
     struct scheduler *s = arg;
-    bool resumes = goes_on(s, what), news = !is(what->action, "resumable");
+    bool resumes = goes_on(s, what), news = what->action != TIDE_RECOVERED_RESUMABLE;
 
     if (resumes)
         add_candidate(s, what->session_id);
@@ -235,7 +235,7 @@ static int on_recovered(void *arg, const struct tide_recovered *what)
 /* Those that were interrupted before; the others have been told by the pass before this one. */
 static int on_resumable(void *arg, const struct tide_recovered *what)
 {
-    return is(what->action, "resumable") ? on_recovered(arg, what) : 0;
+    return what->action == TIDE_RECOVERED_RESUMABLE ? on_recovered(arg, what) : 0;
 }
 
 enum tide_code scheduler_pass(struct scheduler *s, struct tide_err *err)

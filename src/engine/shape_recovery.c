@@ -2,6 +2,7 @@
 /* What recovery says, a line each: what it found, what it let go on and how that ended, and a summary at the end. */
 #include "engine/shapes.h"
 
+#define WORD(name, number, text) text " "
 #define AT(member) SHAPE_AT(struct recovery_line, member)
 
 static bool has_next(const void *line)
@@ -22,6 +23,11 @@ static SHAPE(recovery_summary, "", {"looked_at", SHAPE_INT, AT(recovery.looked_a
              {"dry_run", SHAPE_BOOL, AT(dry_run), 0, "nothing was written"},
              {"next_at", SHAPE_TIME, AT(recovery.next_ms), SHAPE_NULLABLE, "when there is something to do next",
               .has = has_next});
+
+static void put_action(struct json_out *o, const void *line)
+{
+    json_out_str(o, str_from(tide_recovered_action_name(((const struct recovery_line *)line)->found.action)));
+}
 
 static int variant_of(const void *line)
 {
@@ -44,7 +50,7 @@ const struct shape shape_recovery = {
     .members =
         (const struct shape_member[]){
             {"action", SHAPE_TEXT, AT(found.action), 0, "what was written down, or can be done",
-             .words = "interrupted timed_out answered token_expired due resumable", FOUND},
+             .words = TIDE_RECOVERED_ACTIONS(WORD), .put = put_action, FOUND},
             {"session_id", SHAPE_TEXT, AT(found.session_id), 0, "the session", FOUND},
             {"reason", SHAPE_TEXT, AT(found.reason), SHAPE_NULLABLE, "why, in a word", FOUND},
             {"why", SHAPE_TEXT, AT(found.why), SHAPE_NULLABLE, "why, in a sentence", FOUND},

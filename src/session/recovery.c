@@ -95,8 +95,10 @@ enum tide_code recovery_batch(struct store *store, const struct head *h, struct 
     return code;
 }
 
-static const char *const actions[] = {NULL, "interrupted", "timed_out", "token_expired",
-                                      "answered"}; /* by enum settled */
+static const enum tide_recovered_action actions[] = {[SETTLED_INTERRUPTED] = TIDE_RECOVERED_INTERRUPTED,
+                                                     [SETTLED_TIMED_OUT] = TIDE_RECOVERED_TIMED_OUT,
+                                                     [SETTLED_TOKEN_EXPIRED] = TIDE_RECOVERED_TOKEN_EXPIRED,
+                                                     [SETTLED_ANSWERED] = TIDE_RECOVERED_ANSWERED};
 
 static bool is_due(const struct run *r, int64_t now_ms)
 {
@@ -114,8 +116,8 @@ static void describe(struct recovering *m, struct judged *j, const struct head *
     j->what = (struct tide_recovered){
         .session_id = j->id,
         .action = j->settled             ? actions[j->settled]
-                  : is_due(r, m->now_ms) ? "due"
-                                         : "resumable",
+                  : is_due(r, m->now_ms) ? TIDE_RECOVERED_DUE
+                                         : TIDE_RECOVERED_RESUMABLE,
         .status = j->status.status,
         .why = j->status.why,
         .resumes = (int)s->ledger.chain_resumes,
@@ -172,12 +174,12 @@ static enum tide_code take_outcome(struct recovering *m, struct judged *j, struc
     m->notify |= j->notify;
     if (j->settled)
         ++*counts[j->settled];
-    else if (strcmp(j->what.action, "due") == 0)
+    else if (j->what.action == TIDE_RECOVERED_DUE)
         m->out.due++;
     if (j->settled && !(m->flags & TIDE_RECOVER_DRY_RUN))
         log_write(TIDE_LOG_INFO, "recovered", log_text("store", m->store->url), log_text("session", j->id),
-                  log_text("action", j->what.action), log_text("status", tide_status_name(j->what.status)),
-                  log_text("reason", j->what.reason));
+                  log_text("action", tide_recovered_action_name(j->what.action)),
+                  log_text("status", tide_status_name(j->what.status)), log_text("reason", j->what.reason));
     if (j->tell && m->fn && !m->stop)
         m->stop = m->fn(m->arg, &j->what) != 0;
     return TIDE_OK;

@@ -303,6 +303,7 @@ static void an_embedder_brings_tools_and_hooks(void **state)
     int counted = 0, hooked = 0;
     const struct tide_tool tool = {
         .size = sizeof tool, .name = "count", .description = "counts", .fn = add_one, .arg = &counted};
+    struct tide_tool strange = tool;
     tide_agent *a;
 
     write_file(
@@ -311,6 +312,9 @@ static void an_embedder_brings_tools_and_hooks(void **state)
     a = new_agent(s, &opt);
     OK(tide_agent_add_tool(a, &tool, &err));
     GIVES(TIDE_EXISTS, tide_agent_add_tool(a, &tool, &err));
+    strange.name = "strange";
+    strange.permission = (enum tide_permission)3;
+    GIVES(TIDE_INVALID, tide_agent_add_tool(a, &strange, &err));
     OK(tide_agent_add_hook(a, "no bash", "pre_tool_use", "^bash$", deny_bash, &hooked, &err));
     OK(tide_agent_run(a, "hi", NULL, &err));
     assert_int_equal(counted, 1);

@@ -615,9 +615,9 @@ static void names_that_no_provider_takes_back_are_cleaned(void **state)
 {
     static const char *const both[] = {"anthropic", "openai"};
     const struct model_call call = {STR("c1"), STR("functions.bash run!"), STR("{}")};
-    const struct model_message m[] = {{.role = ROLE_USER, .text = STR("go")},
-                                      {.role = ROLE_ASSISTANT, .calls = &call, .n_calls = 1},
-                                      {.role = ROLE_TOOL, .text = STR("no such tool"), .call_id = STR("c1")}};
+    const struct model_message m[] = {{.role = TIDE_ROLE_USER, .text = STR("go")},
+                                      {.role = TIDE_ROLE_ASSISTANT, .calls = &call, .n_calls = 1},
+                                      {.role = TIDE_ROLE_TOOL, .text = STR("no such tool"), .call_id = STR("c1")}};
     const struct model_request req = {.model = STR("m"), .messages = m, .n_messages = 3, .max_tokens = 10};
 
     (void)state;

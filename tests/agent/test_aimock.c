@@ -55,7 +55,7 @@ static enum tide_code say(struct conversation *t, const char *type, const char *
 
 static enum tide_code say_text(struct conversation *t, const char *type, const char *text)
 {
-    const struct model_message message = {.role = ROLE_USER, .text = str_from(text)};
+    const struct model_message message = {.role = TIDE_ROLE_USER, .text = str_from(text)};
 
     return say(t, type, KEY, &message, 1);
 }
@@ -93,10 +93,10 @@ static void tools_are_asked_for_and_their_results_understood(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct model_message talk[] = {
-            {.role = ROLE_USER, .text = STR("use tools")},
-            {.role = ROLE_ASSISTANT},
-            {.role = ROLE_TOOL, .text = STR("a b"), .call_id = STR("call_a")},
-            {.role = ROLE_TOOL, .text = STR("no such file"), .call_id = STR("call_b"), .failed = true},
+            {.role = TIDE_ROLE_USER, .text = STR("use tools")},
+            {.role = TIDE_ROLE_ASSISTANT},
+            {.role = TIDE_ROLE_TOOL, .text = STR("a b"), .call_id = STR("call_a")},
+            {.role = TIDE_ROLE_TOOL, .text = STR("no such file"), .call_id = STR("call_b"), .failed = true},
         };
         struct conversation first, second;
 
@@ -121,7 +121,7 @@ static void images_are_understood(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         const struct model_message message = {
-            .role = ROLE_USER, .text = STR("see this"), .images = &dot, .n_images = 1};
+            .role = TIDE_ROLE_USER, .text = STR("see this"), .images = &dot, .n_images = 1};
         struct conversation t;
 
         assert_int_equal(say(&t, types[i], KEY, &message, 1), TIDE_OK);
@@ -171,7 +171,7 @@ static void refusals_have_their_class(void **state)
 
 static void a_wrong_key_is_refused(void **state)
 {
-    const struct model_message message = {.role = ROLE_USER, .text = STR("say hello")};
+    const struct model_message message = {.role = TIDE_ROLE_USER, .text = STR("say hello")};
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {

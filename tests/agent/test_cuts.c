@@ -24,12 +24,12 @@ static int take_message(void *arg, const struct tide_message *m)
 {
     struct told *t = arg;
     struct message *to = &t->m[t->n++];
-    bool tool = strcmp(m->role, "tool") == 0;
+    bool tool = m->role == TIDE_ROLE_TOOL;
 
     assert_true(t->n < MESSAGES_MAX);
-    to->text = (char *)(uintptr_t)arena_printf(&t->arena, "%s %lld %s %s %s%s", m->role, (long long)m->turn,
-                                               m->call_id ? m->call_id : "-", m->calls ? m->calls : "",
-                                               m->from_hook ? "(hook) " : "", tool ? "" : m->text);
+    to->text = (char *)(uintptr_t)arena_printf(
+        &t->arena, "%s %lld %s %s %s%s", tide_role_name(m->role), (long long)m->turn, m->call_id ? m->call_id : "-",
+        m->calls ? m->calls : "", m->from_hook ? "(hook) " : "", tool ? "" : m->text);
     to->result = (char *)(uintptr_t)(tool ? arena_printf(&t->arena, "%d %s", m->failed, m->text) : "");
     to->call_id = (char *)(uintptr_t)(tool ? arena_printf(&t->arena, "%s", m->call_id) : "");
     to->turn = m->turn;

@@ -5,17 +5,17 @@
 
 struct row {
     const char *tool, *subject;
-    enum permission want;
+    enum tide_permission want;
 };
 
-static enum permission ask(const struct permits *p, const char *tool, const char *subject)
+static enum tide_permission ask(const struct permits *p, const char *tool, const char *subject)
 {
     const struct tool *t = tool_find(str_from(tool));
     struct buf text = BUF_INIT(10000);
     struct json_out o = json_out_to(&text);
     struct arena a = ARENA_INIT;
     struct json *args = NULL;
-    enum permission answer;
+    enum tide_permission answer;
 
     json_out_begin(&o, '{');
     json_out_kstr(&o, str_from(t->subject), str_from(subject));
@@ -44,7 +44,7 @@ static void check(const char *rules, const struct row *rows, size_t n)
     struct permits *p = parse(rules);
 
     for (size_t i = 0; i < n; i++) {
-        enum permission got = ask(p, rows[i].tool, rows[i].subject);
+        enum tide_permission got = ask(p, rows[i].tool, rows[i].subject);
 
         if (got != rows[i].want)
             print_error("%s: %s '%s': want %d, got %d\n", rules, rows[i].tool, rows[i].subject, (int)rows[i].want,
@@ -58,22 +58,23 @@ static void check(const char *rules, const struct row *rows, size_t n)
 static void without_rules_the_tools_own_default_holds(void **state)
 {
     static const struct row rows[] = {
-        {"bash", "ls", PERMIT_ASK}, {"read", "a", PERMIT_ALLOW}, {"write", "a", PERMIT_ASK},
-        {"edit", "a", PERMIT_ASK},  {"glob", "*", PERMIT_ALLOW}, {"grep", "x", PERMIT_ALLOW},
+        {"bash", "ls", TIDE_PERMISSION_ASK}, {"read", "a", TIDE_PERMISSION_ALLOW}, {"write", "a", TIDE_PERMISSION_ASK},
+        {"edit", "a", TIDE_PERMISSION_ASK},  {"glob", "*", TIDE_PERMISSION_ALLOW}, {"grep", "x", TIDE_PERMISSION_ALLOW},
     };
 
     (void)state;
     CHECK("[]", rows);
-    assert_int_equal(ask(NULL, "bash", "ls"), PERMIT_ASK);
-    assert_int_equal(ask(NULL, "read", "a"), PERMIT_ALLOW);
+    assert_int_equal(ask(NULL, "bash", "ls"), TIDE_PERMISSION_ASK);
+    assert_int_equal(ask(NULL, "read", "a"), TIDE_PERMISSION_ALLOW);
 }
 
 static void the_last_rule_that_matches_wins(void **state)
 {
     static const struct row rows[] = {
-        {"bash", "git status", PERMIT_ALLOW}, {"bash", "git push -f", PERMIT_DENY}, {"bash", "git push", PERMIT_DENY},
-        {"bash", "make", PERMIT_ASK},         {"write", "a", PERMIT_DENY},          {"read", "a", PERMIT_DENY},
-        {"read", "docs/a", PERMIT_ASK},
+        {"bash", "git status", TIDE_PERMISSION_ALLOW}, {"bash", "git push -f", TIDE_PERMISSION_DENY},
+        {"bash", "git push", TIDE_PERMISSION_DENY},    {"bash", "make", TIDE_PERMISSION_ASK},
+        {"write", "a", TIDE_PERMISSION_DENY},          {"read", "a", TIDE_PERMISSION_DENY},
+        {"read", "docs/a", TIDE_PERMISSION_ASK},
     };
 
     (void)state;
@@ -87,26 +88,26 @@ static void the_last_rule_that_matches_wins(void **state)
 static void an_allowed_command_brings_no_other_with_it(void **state)
 {
     static const struct row rows[] = {
-        {"bash", "git log", PERMIT_ALLOW},
-        {"bash", "  git log  ", PERMIT_ALLOW},
-        {"bash", "git log -p --stat='a b' \"x\" $HOME", PERMIT_ALLOW},
-        {"bash", "git", PERMIT_ASK},
-        {"bash", "gitk x", PERMIT_ASK},
-        {"bash", "git x; rm -rf /", PERMIT_ASK},
-        {"bash", "git x && rm -rf /", PERMIT_ASK},
-        {"bash", "git x & rm -rf /", PERMIT_ASK},
-        {"bash", "git x | sh", PERMIT_ASK},
-        {"bash", "git x\nrm -rf /", PERMIT_ASK},
-        {"bash", "git `rm -rf /`", PERMIT_ASK},
-        {"bash", "git $(rm -rf /)", PERMIT_ASK},
-        {"bash", "git \"$(rm -rf /)\"", PERMIT_ASK},
-        {"bash", "git <(rm -rf /)", PERMIT_ASK},
-        {"bash", "git log > /etc/passwd", PERMIT_ASK},
-        {"bash", "git log < x", PERMIT_ASK},
-        {"bash", "(git log)", PERMIT_ASK},
-        {"bash", "make 2>&1 | tail -n 5", PERMIT_ALLOW}, /* in the rule's own text */
-        {"bash", "make 2>&1 | tail -n 5; rm x", PERMIT_ASK},
-        {"bash", "make x; y 2>&1 | tail -n 5", PERMIT_ASK},
+        {"bash", "git log", TIDE_PERMISSION_ALLOW},
+        {"bash", "  git log  ", TIDE_PERMISSION_ALLOW},
+        {"bash", "git log -p --stat='a b' \"x\" $HOME", TIDE_PERMISSION_ALLOW},
+        {"bash", "git", TIDE_PERMISSION_ASK},
+        {"bash", "gitk x", TIDE_PERMISSION_ASK},
+        {"bash", "git x; rm -rf /", TIDE_PERMISSION_ASK},
+        {"bash", "git x && rm -rf /", TIDE_PERMISSION_ASK},
+        {"bash", "git x & rm -rf /", TIDE_PERMISSION_ASK},
+        {"bash", "git x | sh", TIDE_PERMISSION_ASK},
+        {"bash", "git x\nrm -rf /", TIDE_PERMISSION_ASK},
+        {"bash", "git `rm -rf /`", TIDE_PERMISSION_ASK},
+        {"bash", "git $(rm -rf /)", TIDE_PERMISSION_ASK},
+        {"bash", "git \"$(rm -rf /)\"", TIDE_PERMISSION_ASK},
+        {"bash", "git <(rm -rf /)", TIDE_PERMISSION_ASK},
+        {"bash", "git log > /etc/passwd", TIDE_PERMISSION_ASK},
+        {"bash", "git log < x", TIDE_PERMISSION_ASK},
+        {"bash", "(git log)", TIDE_PERMISSION_ASK},
+        {"bash", "make 2>&1 | tail -n 5", TIDE_PERMISSION_ALLOW}, /* in the rule's own text */
+        {"bash", "make 2>&1 | tail -n 5; rm x", TIDE_PERMISSION_ASK},
+        {"bash", "make x; y 2>&1 | tail -n 5", TIDE_PERMISSION_ASK},
     };
 
     (void)state;
@@ -118,14 +119,14 @@ static void an_allowed_command_brings_no_other_with_it(void **state)
 static void a_denied_command_is_found_in_any_part(void **state)
 {
     static const struct row rows[] = {
-        {"bash", "rm x", PERMIT_DENY},         {"bash", "ls; rm x", PERMIT_DENY},
-        {"bash", "ls&&rm x", PERMIT_DENY},     {"bash", "echo $(rm x)", PERMIT_DENY},
-        {"bash", "echo `rm x`", PERMIT_DENY},  {"bash", "ls\nrm x\n", PERMIT_DENY},
-        {"bash", "rm \t x", PERMIT_DENY},      {"bash", "if true; then rm x; fi", PERMIT_DENY},
-        {"bash", "A=1 B=2 rm x", PERMIT_DENY}, {"bash", "{ rm x; }", PERMIT_DENY},
-        {"bash", "! time rm x", PERMIT_DENY},  {"bash", "ls | sudo x", PERMIT_DENY},
-        {"bash", "rmdir x", PERMIT_ALLOW},     {"bash", "echo rm x", PERMIT_ALLOW},
-        {"bash", "ls; x", PERMIT_ALLOW},
+        {"bash", "rm x", TIDE_PERMISSION_DENY},         {"bash", "ls; rm x", TIDE_PERMISSION_DENY},
+        {"bash", "ls&&rm x", TIDE_PERMISSION_DENY},     {"bash", "echo $(rm x)", TIDE_PERMISSION_DENY},
+        {"bash", "echo `rm x`", TIDE_PERMISSION_DENY},  {"bash", "ls\nrm x\n", TIDE_PERMISSION_DENY},
+        {"bash", "rm \t x", TIDE_PERMISSION_DENY},      {"bash", "if true; then rm x; fi", TIDE_PERMISSION_DENY},
+        {"bash", "A=1 B=2 rm x", TIDE_PERMISSION_DENY}, {"bash", "{ rm x; }", TIDE_PERMISSION_DENY},
+        {"bash", "! time rm x", TIDE_PERMISSION_DENY},  {"bash", "ls | sudo x", TIDE_PERMISSION_DENY},
+        {"bash", "rmdir x", TIDE_PERMISSION_ALLOW},     {"bash", "echo rm x", TIDE_PERMISSION_ALLOW},
+        {"bash", "ls; x", TIDE_PERMISSION_ALLOW},
     };
 
     (void)state;
@@ -136,7 +137,8 @@ static void a_denied_command_is_found_in_any_part(void **state)
 
 static void an_ask_is_found_in_any_part_as_well(void **state)
 {
-    static const struct row rows[] = {{"bash", "cd x; git push", PERMIT_ASK}, {"bash", "cd x", PERMIT_ALLOW}};
+    static const struct row rows[] = {{"bash", "cd x; git push", TIDE_PERMISSION_ASK},
+                                      {"bash", "cd x", TIDE_PERMISSION_ALLOW}};
 
     (void)state;
     CHECK("[{'tool':'bash','permission':'allow'},{'tool':'bash','match':'git push','permission':'ask'}]", rows);
@@ -145,13 +147,13 @@ static void an_ask_is_found_in_any_part_as_well(void **state)
 static void a_path_is_denied_however_it_is_written(void **state)
 {
     static const struct row rows[] = {
-        {"read", ".env", PERMIT_DENY},          {"read", "./.env", PERMIT_DENY},
-        {"read", ".//.env", PERMIT_DENY},       {"read", "a/../.env", PERMIT_DENY},
-        {"read", "/home/x/.env", PERMIT_DENY},  {"read", "keys/a/b", PERMIT_DENY},
-        {"read", "/w/keys/a", PERMIT_DENY},     {"read", ".environment", PERMIT_ALLOW},
-        {"read", "a/.env", PERMIT_ALLOW},       {"write", "docs/a", PERMIT_ALLOW},
-        {"write", "docs/../src/a", PERMIT_ASK}, {"write", "x/../docs/a", PERMIT_ASK},
-        {"write", "./docs/a", PERMIT_ALLOW},    {"write", "/docs/a", PERMIT_ASK},
+        {"read", ".env", TIDE_PERMISSION_DENY},          {"read", "./.env", TIDE_PERMISSION_DENY},
+        {"read", ".//.env", TIDE_PERMISSION_DENY},       {"read", "a/../.env", TIDE_PERMISSION_DENY},
+        {"read", "/home/x/.env", TIDE_PERMISSION_DENY},  {"read", "keys/a/b", TIDE_PERMISSION_DENY},
+        {"read", "/w/keys/a", TIDE_PERMISSION_DENY},     {"read", ".environment", TIDE_PERMISSION_ALLOW},
+        {"read", "a/.env", TIDE_PERMISSION_ALLOW},       {"write", "docs/a", TIDE_PERMISSION_ALLOW},
+        {"write", "docs/../src/a", TIDE_PERMISSION_ASK}, {"write", "x/../docs/a", TIDE_PERMISSION_ASK},
+        {"write", "./docs/a", TIDE_PERMISSION_ALLOW},    {"write", "/docs/a", TIDE_PERMISSION_ASK},
     };
 
     (void)state;
@@ -164,7 +166,7 @@ static void a_search_is_denied_by_where_it_looks(void **state)
 {
     static const char *const args[] = {"{\"pattern\":\"x\",\"path\":\"./keys/a\"}",
                                        "{\"pattern\":\"x\",\"path\":\"src\"}", "{\"pattern\":\"x\"}"};
-    static const enum permission want[] = {PERMIT_DENY, PERMIT_ALLOW, PERMIT_ALLOW};
+    static const enum tide_permission want[] = {TIDE_PERMISSION_DENY, TIDE_PERMISSION_ALLOW, TIDE_PERMISSION_ALLOW};
     struct permits *p = parse("[{'tool':'*','match':'keys/*','permission':'deny'}]");
 
     (void)state;
@@ -182,9 +184,10 @@ static void a_search_is_denied_by_where_it_looks(void **state)
 static void stars_and_question_marks_match(void **state)
 {
     static const struct row rows[] = {
-        {"read", "abc", PERMIT_DENY},  {"read", "axxbyyc", PERMIT_DENY}, {"read", "abcb", PERMIT_ALLOW},
-        {"read", "t1.c", PERMIT_DENY}, {"read", "t12.c", PERMIT_ALLOW},  {"read", "tä.c", PERMIT_DENY},
-        {"read", "t.c", PERMIT_ALLOW},
+        {"read", "abc", TIDE_PERMISSION_DENY},    {"read", "axxbyyc", TIDE_PERMISSION_DENY},
+        {"read", "abcb", TIDE_PERMISSION_ALLOW},  {"read", "t1.c", TIDE_PERMISSION_DENY},
+        {"read", "t12.c", TIDE_PERMISSION_ALLOW}, {"read", "tä.c", TIDE_PERMISSION_DENY},
+        {"read", "t.c", TIDE_PERMISSION_ALLOW},
     };
 
     (void)state;
@@ -202,7 +205,7 @@ static void no_pattern_takes_long(void **state)
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     alarm(30);
-    assert_int_equal(ask(p, "read", text), PERMIT_ALLOW);
+    assert_int_equal(ask(p, "read", text), TIDE_PERMISSION_ALLOW);
     alarm(0);
     permits_free(p);
 }

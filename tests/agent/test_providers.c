@@ -16,15 +16,15 @@ static const struct model_call two_calls[] = {
     {S("c2"), S("glob"), S("{}")},
 };
 static const struct model_message talk[] = {
-    {.role = ROLE_USER, .text = S("first")},
-    {.role = ROLE_USER, .text = S("second\n\"quoted\" \xff")},
-    {.role = ROLE_ASSISTANT, .calls = two_calls, .n_calls = 2},
-    {.role = ROLE_TOOL, .text = S("a.c"), .call_id = S("c.1")},
-    {.role = ROLE_TOOL, .text = S(""), .call_id = S("c2"), .failed = true},
-    {.role = ROLE_USER, .text = S("go on")},
-    {.role = ROLE_ASSISTANT, .text = S("done")},
-    {.role = ROLE_ASSISTANT},
-    {.role = ROLE_USER, .text = S("bye")},
+    {.role = TIDE_ROLE_USER, .text = S("first")},
+    {.role = TIDE_ROLE_USER, .text = S("second\n\"quoted\" \xff")},
+    {.role = TIDE_ROLE_ASSISTANT, .calls = two_calls, .n_calls = 2},
+    {.role = TIDE_ROLE_TOOL, .text = S("a.c"), .call_id = S("c.1")},
+    {.role = TIDE_ROLE_TOOL, .text = S(""), .call_id = S("c2"), .failed = true},
+    {.role = TIDE_ROLE_USER, .text = S("go on")},
+    {.role = TIDE_ROLE_ASSISTANT, .text = S("done")},
+    {.role = TIDE_ROLE_ASSISTANT},
+    {.role = TIDE_ROLE_USER, .text = S("bye")},
 };
 #define TOOLS                                                                                                          \
     "[{\"name\":\"bash\",\"description\":\"runs\",\"input_schema\":{\"type\":\"object\"}},"                            \

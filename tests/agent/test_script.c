@@ -68,14 +68,14 @@ static void desk_close(struct desk *d)
 static enum tide_code ask(struct desk *d, size_t answers, int attempt)
 {
     const struct model_listener listener = {d, on_text, NULL, on_idle};
-    struct model_message talk[40] = {{.role = ROLE_USER, .text = STR("hi")}};
+    struct model_message talk[40] = {{.role = TIDE_ROLE_USER, .text = STR("hi")}};
     struct model_request request = {STR("m"), STR("s"), STR("[]"), 9, talk, 1 + 2 * answers, STR(""), 0};
     struct buf body = BUF_INIT(65536);
     enum tide_code code;
 
     for (size_t i = 0; i < answers; i++) {
-        talk[1 + 2 * i] = (struct model_message){.role = ROLE_ASSISTANT, .text = STR("a")};
-        talk[2 + 2 * i] = (struct model_message){.role = ROLE_USER, .text = STR("u")};
+        talk[1 + 2 * i] = (struct model_message){.role = TIDE_ROLE_ASSISTANT, .text = STR("a")};
+        talk[2 + 2 * i] = (struct model_message){.role = TIDE_ROLE_USER, .text = STR("u")};
     }
     buf_clear(&d->heard);
     d->pieces = d->idles = 0;
@@ -97,9 +97,9 @@ static void requests_are_these_bytes(void **state)
 {
     const struct model_call call = {STR("c"), STR("bash"), STR("{\"a\":1}")};
     const struct model_message talk[] = {
-        {.role = ROLE_USER, .text = STR("hi \"you\"")},
-        {.role = ROLE_ASSISTANT, .text = STR("x"), .calls = &call, .n_calls = 1},
-        {.role = ROLE_TOOL, .text = STR("no"), .call_id = STR("c"), .failed = true},
+        {.role = TIDE_ROLE_USER, .text = STR("hi \"you\"")},
+        {.role = TIDE_ROLE_ASSISTANT, .text = STR("x"), .calls = &call, .n_calls = 1},
+        {.role = TIDE_ROLE_TOOL, .text = STR("no"), .call_id = STR("c"), .failed = true},
     };
     const struct model_request request = {STR("m"), STR("s"), STR("[{\"name\":\"bash\"}]"), 9, talk, 3, STR(""), 0};
     struct buf out = BUF_INIT(4096);

@@ -50,6 +50,12 @@ static void numbers_are_for_good(void **state)
     assert_int_equal(TIDE_EFFECT_PURE, 2);
     assert_int_equal(TIDE_WAIT_OTHER, 5);
     assert_int_equal(TIDE_CHECKPOINT_USER, 7);
+    assert_int_equal(TIDE_RECOVERED_INTERRUPTED, 1);
+    assert_int_equal(TIDE_RECOVERED_RESUMABLE, 6);
+    assert_int_equal(TIDE_PERMISSION_ALLOW, 0);
+    assert_int_equal(TIDE_PERMISSION_DENY, 2);
+    assert_int_equal(TIDE_ROLE_USER, 1);
+    assert_int_equal(TIDE_ROLE_TOOL, 3);
     assert_int_equal(TIDE_ENSURED_DONE, 3);
     assert_int_equal(TIDE_STEP_LATER, 3);
     assert_int_equal(TIDE_CANCEL_FORCED, 3);
@@ -65,6 +71,15 @@ static void words_and_values_lead_to_each_other(void **state)
         assert_int_equal(tide_status_from(tide_status_name((enum tide_status)i)), i);
     for (int i = TIDE_CHECKPOINT_OTHER; i <= TIDE_CHECKPOINT_USER; i++)
         assert_int_equal(tide_checkpoint_type_from(tide_checkpoint_type_name((enum tide_checkpoint_type)i)), i);
+    for (int i = TIDE_RECOVERED_INTERRUPTED; i <= TIDE_RECOVERED_RESUMABLE; i++)
+        assert_int_equal(tide_recovered_action_from(tide_recovered_action_name((enum tide_recovered_action)i)), i);
+    assert_int_equal(tide_recovered_action_from("token_expired"), TIDE_RECOVERED_TOKEN_EXPIRED);
+    assert_int_equal(tide_recovered_action_from("deleted"), -1);
+    assert_int_equal(tide_permission_from("allow"), TIDE_PERMISSION_ALLOW);
+    assert_string_equal(tide_permission_name(TIDE_PERMISSION_ASK), "ask");
+    assert_int_equal(tide_permission_from("maybe"), -1);
+    assert_string_equal(tide_role_name(TIDE_ROLE_ASSISTANT), "assistant");
+    assert_int_equal(tide_role_from("tool"), TIDE_ROLE_TOOL);
     assert_int_equal(tide_effect_from("idempotent"), TIDE_EFFECT_IDEMPOTENT);
     assert_int_equal(tide_wait_kind_from("approval"), TIDE_WAIT_APPROVAL);
     assert_int_equal(tide_outcome_from("cancelled"), TIDE_OUTCOME_CANCELLED);

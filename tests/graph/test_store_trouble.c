@@ -250,7 +250,7 @@ static enum tide_code run_chat(struct bench *b)
                                   .name = "ship",
                                   .description = "s",
                                   .effect = TIDE_EFFECT_IDEMPOTENT,
-                                  .permission = "ask",
+                                  .permission = TIDE_PERMISSION_ASK,
                                   .fn = use_tool,
                                   .arg = b};
     tide_agent *a = NULL;

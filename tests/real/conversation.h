@@ -48,7 +48,7 @@ static void on_event(void *arg, const struct tide_agent_event *e)
 
 static int count_prompt(void *arg, const struct tide_message *m)
 {
-    *(int *)arg += strcmp(m->role, "user") == 0;
+    *(int *)arg += m->role == TIDE_ROLE_USER;
     return 0;
 }
 

@@ -83,11 +83,12 @@ static int hear(void *arg, const struct tide_recovered *what)
     struct hearing *x = arg;
     int s = session_index(x->w, what->session_id);
 
-    say(x->w, "  %s: %s (%s)", what->session_id, what->action, what->reason ? what->reason : "");
+    say(x->w, "  %s: %s (%s)", what->session_id, tide_recovered_action_name(what->action),
+        what->reason ? what->reason : "");
     if (s < 0)
         wrong(x->w, "recovery speaks of '%s', where nothing ever ran", what->session_id);
-    else if (!x->dry && (strcmp(what->action, "interrupted") == 0 || strcmp(what->action, "timed_out") == 0 ||
-                         strcmp(what->action, "answered") == 0))
+    else if (!x->dry && (what->action == TIDE_RECOVERED_INTERRUPTED || what->action == TIDE_RECOVERED_TIMED_OUT ||
+                         what->action == TIDE_RECOVERED_ANSWERED))
         took_over(x->w, x->p, s, false);
     return 0;
 }

@@ -172,10 +172,10 @@ static int draw_message(void *arg, const struct tide_message *m)
     if (m->is_summary) {
         if (is_new)
             view_summary(r->s->view, text);
-    } else if (strcmp(m->role, "user") == 0) {
+    } else if (m->role == TIDE_ROLE_USER) {
         if (!m->from_hook && is_new)
             view_user(r->s->view, text);
-    } else if (strcmp(m->role, "assistant") == 0) {
+    } else if (m->role == TIDE_ROLE_ASSISTANT) {
         if (text.len && is_new) {
             view_text(r->s->view, text);
             if (!r->s->chat.cli->out.tty)

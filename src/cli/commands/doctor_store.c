@@ -126,9 +126,9 @@ static int on_lapsed(void *arg, const struct tide_recovered *what)
 
     if (l->told++ < LOOK_SESSIONS)
         doctor_say(l->d, VERDICT_WARN,
-                   strcmp(what->action, "due") == 0 ? "`tidemark recover --run-due` lets it go on"
-                                                    : "`tidemark recover` writes it down",
-                   "%s, %s: %s", what->session_id, reason_words(what->action), what->why);
+                   what->action == TIDE_RECOVERED_DUE ? "`tidemark recover --run-due` lets it go on"
+                                                      : "`tidemark recover` writes it down",
+                   "%s, %s: %s", what->session_id, reason_words(tide_recovered_action_name(what->action)), what->why);
     return 0;
 }
 

@@ -70,11 +70,6 @@ struct recovering {
     struct tide_err trouble; /* of a watch: the same trouble is said once */
 };
 
-static bool is(const char *a, const char *b)
-{
-    return a && strcmp(a, b) == 0;
-}
-
 /* ---- saying -------------------------------------------------------------------------------------------------------- */
 
 static void say_json(struct recovering *r, const struct tide_recovered *what, bool resumes)
@@ -87,8 +82,8 @@ static void say_json(struct recovering *r, const struct tide_recovered *what, bo
 static void say_text(struct recovering *r, const struct tide_recovered *what, bool resumes)
 {
     struct out *out = &r->cli->out;
-    bool due = is(what->action, "due") || is(what->action, "answered");
-    const char *action = reason_words(what->action);
+    bool due = what->action == TIDE_RECOVERED_DUE || what->action == TIDE_RECOVERED_ANSWERED;
+    const char *action = reason_words(tide_recovered_action_name(what->action));
 
     out_colored(out, due ? COLOR_CYAN : COLOR_YELLOW, action);
     outf(out, "%*s %s: ", (int)(13 - strlen(action)), "", what->session_id);
@@ -101,7 +96,7 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
         outf(out, "; it has no program that could be run here");
     else if (r->s.run_due && what->resumes >= r->s.max_resumes && !due)
         outf(out, "; it was resumed %d times without getting further: it needs a person", what->resumes);
-    else if (is(what->action, "interrupted") && what->has_program && !resumes)
+    else if (what->action == TIDE_RECOVERED_INTERRUPTED && what->has_program && !resumes)
         outf(out, "; `tidemark resume %s` lets it go on, or %s--auto-resume live", what->session_id,
              r->s.run_due ? "" : "--run-due ");
     outf(out, "\n");
