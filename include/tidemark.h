@@ -620,6 +620,14 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_read(tide_session *session,
                                                           int64_t to, tide_event_fn *fn, void *arg,
                                                           struct tide_err *err);
 
+/*
+ * One event; of a fork also in the past it shares. TIDE_NOT_FOUND: there is none yet. It stays as it is until this is called again,
+ * or the handle closed.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_get_event(tide_session *session, int64_t seq,
+                                                               const struct tide_event **ret_event,
+                                                               struct tide_err *err);
+
 /* Hands the events of all sessions with pos > after to `fn`, in order of pos, at most `max` (0: all). */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_read(tide_store *store, int64_t after, uint64_t max,
                                                         tide_event_fn *fn, void *arg, struct tide_err *err);

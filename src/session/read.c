@@ -58,6 +58,44 @@ enum tide_code tide_session_read(tide_session *s, unsigned flags, int64_t from, 
     return to && to < s->head.first_seq ? TIDE_OK : store_read(s->store, &s->head, from, to, event_hand_out, &out, err);
 }
 
+/* For the caller of the handle, until the next one. */
+static int keep_event(void *arg, const struct tide_event *ev)
+{
+    struct tide_session *s = arg;
+    struct arena *a = &s->event_texts;
+
+    s->event = mem_zero(sizeof *s->event);
+    *s->event = *ev;
+    s->event->session_id = arena_dup(a, str_from(ev->session_id)).ptr;
+    s->event->kind = arena_dup(a, str_from(ev->kind)).ptr;
+    s->event->body = arena_dup(a, (struct str){ev->body, ev->body_len}).ptr;
+    return 1;
+}
+
+enum tide_code tide_session_get_event(tide_session *s, int64_t seq, const struct tide_event **ret_event,
+                                      struct tide_err *err)
+{
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    if (seq < 1)
+        return tide_fail(err, TIDE_INVALID, "a seq is 1 or more");
+    arena_reset(&s->event_texts);
+    free(s->event);
+    s->event = NULL;
+    code = tide_session_read(s, TIDE_READ_INHERITED, seq, seq, keep_event, s, err);
+    if (code)
+        return code;
+    if (!s->event) {
+        tide_fail(err, TIDE_NOT_FOUND, "session '%s' has no event %" PRId64 " yet: it ends at %" PRId64, s->head.id,
+                  seq, s->head.last_seq);
+        tide_about_position(err, TIDE_SUBJECT_EVENT, seq);
+        return tide_about_session(err, s->head.id);
+    }
+    *ret_event = s->event;
+    return TIDE_OK;
+}
+
 struct all_out {
     struct head session;
     tide_event_fn *fn;

@@ -175,8 +175,10 @@ static void session_free(struct tide_session *s)
     arena_done(&s->parse);
     arena_done(&s->info_texts);
     arena_done(&s->checkpoint_texts);
+    arena_done(&s->event_texts);
     free(s->info);
     free(s->checkpoint);
+    free(s->event);
     free(s);
 }
 

@@ -32,10 +32,11 @@ struct tide_session {
     bool unsettled;      /* the outcome of an append is not known: settle the store before looking */
     struct arena parse;  /* of the append under way */
     struct patience patience;
-    /* What the latest calls gave out: tide_session_get_info(), tide_checkpoint_load(). */
+    /* What the latest calls gave out: tide_session_get_info(), tide_checkpoint_load(), tide_session_get_event(). */
     struct tide_session_info *info;
     struct tide_checkpoint *checkpoint;
-    struct arena info_texts, checkpoint_texts;
+    struct tide_event *event;
+    struct arena info_texts, checkpoint_texts, event_texts;
 };
 
 /* ---- hold.c */

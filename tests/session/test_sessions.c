@@ -853,6 +853,47 @@ static void what_is_known_of_one_needs_no_callback(void **state)
     tide_session_close(s);
 }
 
+/* It is a copy: it stays while the session goes on, and is replaced by the next. */
+static void one_event_needs_no_callback(void **state)
+{
+    struct fixture *f = *state;
+    const struct tide_event *ev = NULL, *none = NULL;
+    tide_session *s = make(f, "a"), *fork = NULL;
+    char fork_id[TIDE_ID_SIZE];
+    struct tide_err why;
+
+    put(s, "memory.set", "{\"values\":{\"k\":1}}");
+    OK(tide_session_get_event(s, 2, &ev, &err));
+    put(s, "memory.set", "{\"values\":{\"k\":2}}");
+    OK(tide_session_refresh(s, &err));
+    assert_int_equal(ev->seq, 2);
+    assert_string_equal(ev->session_id, "a");
+    assert_string_equal(ev->kind, "memory.set");
+    assert_string_equal(ev->body, "{\"values\":{\"k\":1}}");
+    assert_int_equal(ev->body_len, strlen(ev->body));
+    assert_true(ev->ts_ms > 0);
+    OK(tide_session_get_event(s, 3, &ev, &err));
+    assert_string_equal(ev->body, "{\"values\":{\"k\":2}}");
+
+    assert_int_equal(tide_session_get_event(s, 4, &none, &why), TIDE_NOT_FOUND);
+    assert_int_equal(why.detail.subject, TIDE_SUBJECT_EVENT);
+    assert_int_equal(why.detail.position, 4);
+    assert_string_equal(why.detail.session_id, "a");
+    assert_int_equal(tide_session_get_event(s, 0, &none, NULL), TIDE_INVALID);
+    assert_int_equal(tide_session_get_event(s, -1, &none, NULL), TIDE_INVALID);
+    assert_null(none);
+
+    OK(tide_session_fork(f->store, "a", 2, "b", NULL, fork_id, &err));
+    OK(tide_session_open(f->store, "b", TIDE_SESSION_READ, &fork, &err));
+    OK(tide_session_get_event(fork, 2, &ev, &err));
+    assert_string_equal(ev->body, "{\"values\":{\"k\":1}}");
+    OK(tide_session_get_event(fork, 3, &ev, &err));
+    assert_string_equal(ev->session_id, "b");
+    assert_string_equal(ev->kind, "session.created");
+    tide_session_close(fork);
+    tide_session_close(s);
+}
+
 static void errors_and_usage_survive_rollback(void **state)
 {
     struct fixture *f = *state;
@@ -900,6 +941,7 @@ int main(void)
         CASE(lists_are_read_page_by_page),
         CASE(a_page_goes_on_behind_a_session_that_is_gone),
         CASE(what_is_known_of_one_needs_no_callback),
+        CASE(one_event_needs_no_callback),
         CASE(after_pruning_lists_latest_and_resume_are_right),
         CASE(rollback_past_a_finished_once_effect_is_refused_by_name),
         CASE(a_fork_rolled_back_past_its_parents_once_effect_is_refused),
