@@ -215,7 +215,8 @@ TIDE_API int tide_role_from(const char *word);
     X(IMPORT_GRAPH, 24, "import_graph")                                                                                \
     X(SHOW_TIMELINE, 25, "show_timeline")                                                                              \
     X(REPLACE_FILE, 26, "replace_file") /* put a regular file in the place of what is there; the detail names it */    \
-    X(REPEAT, 27, "repeat")             /* the same call, with these arguments as well; false: without it */
+    X(REPEAT, 27, "repeat")             /* the same call, with these arguments as well; false: without it */           \
+    X(STORE_SECRET, 28, "store_secret") /* put a secret into the keychain: service, account */
 
 #define TIDE_ACTION_VALUE(name, number, word) TIDE_ACTION_##name = (number),
 enum tide_action { TIDE_ACTIONS(TIDE_ACTION_VALUE) };
@@ -1020,6 +1021,7 @@ struct tide_recovered {
     int has_program; /* `tidemark resume` can run it */
     int by_person;   /* stopped on purpose: never resumed by itself */
     int trusted;     /* as in struct tide_session_info */
+    int64_t seq;     /* of the event that made it so: its run ended, or began to wait */
 };
 typedef int tide_recovered_fn(void *arg, const struct tide_recovered *what);
 

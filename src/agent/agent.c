@@ -305,8 +305,10 @@ static enum tide_code choose_provider(struct tide_agent *a, struct tide_err *err
     if (!a->model && strcmp(a->type, "script") == 0)
         a->model = "script";
     if (!a->model) {
-        tide_fail(err, TIDE_INVALID, "no model: give one");
-        return tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"model\",\"value\":\"NAME\"");
+        tide_fail(err, TIDE_INVALID, "no model");
+        tide_about(err, TIDE_SUBJECT_KEY, "model");
+        tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"model\":null");
+        return tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"model\",\"value\":null");
     }
     const struct provider_config config = {.type = a->type,
                                            .base_url = a->opt.base_url,
@@ -325,6 +327,7 @@ static enum tide_code choose_provider(struct tide_agent *a, struct tide_err *err
     /* A provider's own address takes nothing without a key: better said here than by its refusal. */
     tide_fail(err, TIDE_INVALID, "no key for %s: set %s", a->type,
               strcmp(a->type, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY");
+    tide_about(err, TIDE_SUBJECT_KEY, "api_key");
     return tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"api_key\",\"value\":\"file:PATH\"");
 }
 

@@ -2,7 +2,7 @@
 /*
  * Hooks from JSON, one by one: what is wrong with one is reported and costs only that one.
  *
- *   {"name":"guard","event":"pre_tool_use","matcher":"^bash$","command":["./guard","--strict"],"timeout_ms":2000}
+ *   {"name":"guard","event":"pre_tool_use","matcher":"^bash$","command":["./guard","strict"],"timeout_ms":2000}
  *   {"name":"no-writes","event":"pre_tool_use","matcher":"write|edit","action":"deny","reason":"read only today"}
  *   {"name":"audit","event":"pre_tool_use","command":"./audit.sh","on_failure":"deny"}
  *

@@ -66,14 +66,14 @@ static void look_for_drift(struct tide_agent *a, struct str list)
     own = conversation_system(&a->talk, &instructions);
     if (!str_eq(list, str_from(a->talk.tools)))
         agent_notice(a, "the tool list has changed since this conversation began: the stored one is sent "
-                        "(--refresh-prompt renders it anew)");
+                        "(refresh_prompt renders it anew)");
     if (a->opt.system_prompt && !str_eq(own, str_from(clean_text(a, a->opt.system_prompt))))
         agent_notice(a, "the system prompt has changed since this conversation began: the stored one is sent "
-                        "(--refresh-prompt renders it anew)");
+                        "(refresh_prompt renders it anew)");
     if (!a->seat && !str_eq(instructions, str_from(clean_text(a, a->opt.instructions ? a->opt.instructions : ""))))
         agent_notice(a,
                      "the project's instructions have changed since this conversation began: the stored ones are sent "
-                     "(--refresh-prompt reads them anew)");
+                     "(refresh_prompt reads them anew)");
 }
 
 /* The conversation, and behind it what is asked for besides (empty: nothing). */

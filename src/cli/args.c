@@ -39,6 +39,16 @@ static enum tide_code in_command(const struct args *args, struct tide_err *err)
     return args->group || args->command ? tide_wrap(err, "%s", args_command_name(args, name)) : err->code;
 }
 
+/* "log-format" as log_format, "KEY" as key. */
+static void note_wrong(struct args *args, const char *name)
+{
+    size_t n = 0;
+
+    for (; *name && n + 1 < sizeof(args->wrong); name++)
+        args->wrong[n++] = *name == '-' ? '_' : (char)tolower((unsigned char)*name);
+    args->wrong[n] = '\0';
+}
+
 /* ---- names that may have been meant ---- */
 
 struct names {
@@ -90,13 +100,14 @@ static enum tide_code unknown_command(const struct args *args, const char *word,
                      space, word, space, group);
 }
 
-static enum tide_code unknown_option(const struct args *args, const char *word, size_t len, struct tide_err *err)
+static enum tide_code unknown_option(struct args *args, const char *word, size_t len, struct tide_err *err)
 {
     struct names n = {.option = args->command ? args->command->options : NULL, .global = global_options};
     AUTO(mem_freep) char *typed = mem_dup((struct str){word, len});
     const char *near = len > 2 && typed[1] == '-' ? nearest(typed + 2, next_option, &n) : NULL;
     char name[64];
 
+    note_wrong(args, typed + strspn(typed, "-"));
     args_command_name(args, name);
     if (near)
         tide_fail(err, TIDE_INVALID, "unknown option '%.60s': did you mean '--%s'?", typed, near);
@@ -153,12 +164,15 @@ static enum tide_code take_option(struct parser *p, const char *word, struct tid
 
     if (!opt)
         return unknown_option(p->args, word, len, err);
+    note_wrong(p->args, opt->name); /* unless it is right */
     snprintf(what, sizeof(what), "--%s", opt->name);
     if (opt->type == VALUE_NONE) {
         *slot = (struct arg_value){.given = true};
         p->satisfied = p->satisfied || strcmp(opt->name, "help") == 0 || strcmp(opt->name, "version") == 0;
         if (equals)
             tide_fail(err, TIDE_INVALID, "%s takes no value", what);
+        else
+            p->args->wrong[0] = '\0';
         return equals ? in_command(p->args, err) : TIDE_OK;
     }
     if (slot->given && !opt->many) {
@@ -177,6 +191,7 @@ static enum tide_code take_option(struct parser *p, const char *word, struct tid
         return in_command(p->args, err);
     if (opt->many)
         p->args->more[p->args->n_more++] = (struct arg_more){opt, slot->text};
+    p->args->wrong[0] = '\0';
     return TIDE_OK;
 }
 
@@ -203,8 +218,10 @@ static enum tide_code take_operand(struct args *args, const char *word, struct t
                   args_command_name(args, name));
         return in_command(args, err);
     }
-    if (args_check(row->name, row->type, NULL, word, &value, err))
+    if (args_check(row->name, row->type, NULL, word, &value, err)) {
+        note_wrong(args, row->name);
         return in_command(args, err);
+    }
     args->operands[args->n_operands++] = word;
     return TIDE_OK;
 }
@@ -253,17 +270,30 @@ static bool is_in_program(const struct args *args)
 
 /* ---- the whole ---- */
 
-static enum tide_code check_options_given(const struct args *args, struct tide_err *err)
+static enum tide_code check_options_given(struct args *args, struct tide_err *err)
 {
     const struct opt *table = args->command->options;
 
     for (size_t i = 0; table && table[i].name; i++) {
         if (!table[i].required || args->options[i].given)
             continue;
+        note_wrong(args, table[i].name);
         tide_fail(err, TIDE_INVALID, "--%s %s is missing", table[i].name, table[i].value);
         return in_command(args, err);
     }
     return TIDE_OK;
+}
+
+/* How an error is to be shown counts also when it stands behind what is wrong. */
+static void take_json(struct parser *p)
+{
+    struct arg_value *slot = NULL;
+
+    for (; p->at < p->argc && !p->options_ended; p->at++) {
+        p->options_ended = strcmp(p->argv[p->at], "--") == 0;
+        if (strcmp(p->argv[p->at], "--json") == 0 && find_option(p->args, "--json", strlen("--json"), &slot))
+            slot->given = true;
+    }
 }
 
 enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct tide_err *err)
@@ -289,11 +319,14 @@ enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct t
             code = take_option(&p, word, err);
         }
     }
+    if (code)
+        take_json(&p);
     if (code || p.satisfied || !ret_args->command)
         return code;
     missing = operand_row(ret_args->command, ret_args->n_operands);
     if (!missing || (missing->flags & OPERAND_OPTIONAL))
         return check_options_given(ret_args, err);
+    note_wrong(ret_args, missing->name);
     tide_fail(err, TIDE_INVALID, "%s is missing: `tidemark %s --help` shows what it takes", missing->name,
               args_command_name(ret_args, name));
     return in_command(ret_args, err);

@@ -33,6 +33,7 @@ struct args {
     struct arg_more *more;
     size_t n_more;
     struct arg_value globals[ARGS_GLOBALS], options[COMMAND_OPTIONS];
+    char wrong[64]; /* the argument that was refused, as in the arguments of actions; "": none, or not known */
 };
 
 /*

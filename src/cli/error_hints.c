@@ -13,6 +13,8 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/next_command.h"
+#include "cli/output.h"
+#include "engine/shapes.h"
 
 #define HINTS (sizeof(((struct tide_err *)NULL)->hints) / sizeof(struct tide_hint))
 
@@ -112,6 +114,9 @@ static const char *effect_of(struct arena *a, const struct tide_hint *h)
         {TIDE_ACTION_REPEAT, "retry", "runs it again"},
         {TIDE_ACTION_REPEAT, "input", "answers"},
         {TIDE_ACTION_REPEAT, "dry_run", "lists all"},
+        {TIDE_ACTION_REPEAT, "provider", "makes it one"},
+        {TIDE_ACTION_REPEAT, "effect", "allows it"},
+        {TIDE_ACTION_STORE_SECRET, "", "puts it there"},
     };
     struct json *args = NULL;
 
@@ -160,6 +165,23 @@ const char *hints_text(struct arena *a, const struct tide_hint *hints, size_t n)
     return all;
 }
 
+const char *offer_text(struct arena *a, const char *line, const char *change)
+{
+    const struct tide_next next = {TIDE_ACTION_REPEAT, 0, "", change ? change : "{}"};
+    const char *options = change ? next_options(a, &next) : NULL;
+
+    return options ? arena_printf(a, "%s (to change: %s)", line, options) : line;
+}
+
+/* What is wrong with an argument is said of its option. */
+static void name_argument(struct arena *a, struct tide_err *err)
+{
+    if (err->detail.subject != TIDE_SUBJECT_ARGUMENT || !err->detail.name[0])
+        return;
+    tide_wrap(err, "%s", argument_option(a, err->detail.name));
+    err->detail.subject = 0;
+}
+
 const char *err_advice(struct arena *a, const struct tide_err *err, bool of_store)
 {
     const char *text = hints_text(a, err->hints, HINTS);
@@ -167,11 +189,22 @@ const char *err_advice(struct arena *a, const struct tide_err *err, bool of_stor
     return text ? text : advice_by_code(err, of_store);
 }
 
+const char *err_line(struct arena *a, struct tide_err *err, bool of_store)
+{
+    const char *advice = err_advice(a, err, of_store);
+
+    name_argument(a, err);
+    if (advice)
+        err_advise(err, advice);
+    return err->msg;
+}
+
 const char *err_text(struct tide_err *err)
 {
     struct arena a = ARENA_INIT;
     const char *text = err->code ? hints_text(&a, err->hints, HINTS) : NULL;
 
+    name_argument(&a, err);
     if (text)
         err_advise(err, text);
     arena_done(&a);
@@ -190,4 +223,14 @@ enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *
     if (code && advice && !err->hints[0].action)
         append_advice(err, advice);
     return code;
+}
+
+void err_say_json(const struct tide_err *err)
+{
+    struct out out;
+
+    out_init(&out);
+    out_shape(&out, &shape_error, &(struct error_shown){*err, next_command});
+    fwrite(out.text.ptr, 1, out.text.len, stderr);
+    out_done(&out);
 }

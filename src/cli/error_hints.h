@@ -9,14 +9,23 @@
 /* What helps, in the arena or for good; NULL: nothing can be said. `of_store`: the store could not be opened. */
 const char *err_advice(struct arena *a, const struct tide_err *err, bool of_store);
 
+/* The whole line: what failed, why, and that. The hints are used up. */
+const char *err_line(struct arena *a, struct tide_err *err, bool of_store);
+
 /* Adds `advice` to the message of an error without hints. `code` is handed through; TIDE_OK and NULL change nothing. */
 enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *err);
 
 /* The message with what helps, as commands: what people read. The hints are used up. */
 const char *err_text(struct tide_err *err);
 
+/* The same for programs, on standard error. */
+void err_say_json(const struct tide_err *err);
+
 /* Instead of them: what to do, in words. */
 void err_advise(struct tide_err *err, const char *advice);
+
+/* A notice, with the options that change it: "… (to change: --model m)"; `change` NULL: none. In the arena. */
+const char *offer_text(struct arena *a, const char *line, const char *change);
 
 /* "`tidemark cancel x` ends it, …", in the arena; NULL: there is none. */
 const char *hints_text(struct arena *a, const struct tide_hint *hints, size_t n);

@@ -15,9 +15,7 @@
 #include "base/timefmt.h"
 #include "cli/error_hints.h"
 #include "cli/cli.h"
-#include "cli/next_command.h"
 #include "cli/terminal/progress.h"
-#include "engine/shapes.h"
 
 #define EXIT_USAGE 2
 
@@ -103,16 +101,13 @@ static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
     if (code == TIDE_CANCELLED && stop_signal)
         return 128 + stop_signal;
     if (code && cli->out.json) {
-        buf_clear(&cli->out.text);
-        out_shape(&cli->out, &shape_error, &(struct error_shown){*err, next_command});
-        fwrite(cli->out.text.ptr, 1, cli->out.text.len, stderr);
+        if (cli->args.wrong[0])
+            tide_about(err, TIDE_SUBJECT_ARGUMENT, cli->args.wrong);
+        err_say_json(err);
     } else if (code) {
         struct arena a = ARENA_INIT;
-        const char *advice = err_advice(&a, err, cli->no_store);
 
-        if (advice)
-            err_advise(err, advice);
-        say_clean(err->msg);
+        say_clean(err_line(&a, err, cli->no_store));
         arena_done(&a);
     }
     return code ? tide_code_exit(code) : cli->exit_status;

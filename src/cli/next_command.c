@@ -13,11 +13,25 @@ struct rendering {
     bool failed;
 };
 
+const char *argument_option(struct arena *a, const char *argument)
+{
+    struct buf option = BUF_INIT(300);
+    const char *name;
+
+    buf_add_str(&option, STR("--"));
+    for (; *argument; argument++)
+        buf_add_char(&option, *argument == '_' ? '-' : *argument);
+    name = arena_dup(a, buf_view(&option)).ptr;
+    buf_done(&option);
+    return name;
+}
+
 /* As a shell takes it. */
 static void put_word(struct rendering *r, const char *option, struct str word, const char *after)
 {
-    bool plain = str_is_id(word) && (!after[0] || (after[0] == '=' && str_is_id(str_from(after + 1))));
+    static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+=,";
     const char *whole = arena_printf(r->arena, "%.*s%s", STR_ARG(word), after);
+    bool plain = whole[0] && !whole[strspn(whole, safe)];
 
     for (const char *c = whole; *c; c++)
         r->failed |= (unsigned char)*c < ' ' || *c == 0x7f || *c == '\'';
@@ -74,18 +88,9 @@ static void put_map(struct rendering *r, const struct json *v)
     }
 }
 
-/* The name of an argument as that of its option. */
 static const char *option_of(struct rendering *r, struct str key)
 {
-    struct buf option = BUF_INIT(100);
-    const char *name;
-
-    buf_add_str(&option, STR("--"));
-    for (size_t i = 0; i < key.len; i++)
-        buf_add_char(&option, key.ptr[i] == '_' ? '-' : key.ptr[i]);
-    name = arena_dup(r->arena, buf_view(&option)).ptr;
-    buf_done(&option);
-    return name;
+    return argument_option(r->arena, arena_dup(r->arena, key).ptr);
 }
 
 static void put_flag(struct rendering *r, const struct json *v)
@@ -137,7 +142,7 @@ static void put_ask_again(struct rendering *r, const struct json *v)
 
 static void put_operand(struct rendering *r, const struct json *v)
 {
-    struct str text = v->type == JSON_STRING ? text_of(r, v) : json_source(v);
+    struct str text = v->type == JSON_STRING ? text_of(r, v) : v->type == JSON_NULL ? STR("VALUE") : json_source(v);
 
     buf_addf(&r->text, " %.*s", STR_ARG(text));
 }
@@ -163,6 +168,13 @@ static void put_argument(struct rendering *r, const struct json *v)
         buf_addf(&r->text, " %s", option);
     else
         buf_addf(&r->text, " %s %.*s", option, STR_ARG(json_source(v)));
+}
+
+/* Of the keychain. */
+static void put_account(struct rendering *r, const struct json *v)
+{
+    put_word(r, "service", json_get_text(r->arena, r->args, STR("service")), "");
+    put_word(r, "account", text_of(r, v), "");
 }
 
 /* What kind of answer it waits for goes into no option. */
@@ -195,6 +207,7 @@ static void put_options(struct rendering *r)
                    {"kind", put_argument},
                    {"continue", put_signal},
                    {"kill", put_signal},
+                   {"account", put_account},
                    {"pid", put_operand},
                    {"key", put_operand},
                    {"value", put_operand},
@@ -242,6 +255,7 @@ static void put_command(struct rendering *r)
         {TIDE_ACTION_VERIFY, "tidemark sessions verify", true},
         {TIDE_ACTION_RECOVER, "tidemark recover", false},
         {TIDE_ACTION_END_PROCESS, "kill", false},
+        {TIDE_ACTION_STORE_SECRET, "secret-tool store --label=tidemark", false},
         {TIDE_ACTION_WHY, "tidemark why", true},
         {TIDE_ACTION_SHOW_LOG, "tidemark log show", true},
         {TIDE_ACTION_SHOW_TIMELINE, "tidemark sessions timeline", true},

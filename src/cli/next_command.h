@@ -12,6 +12,9 @@ const char *next_command(struct arena *a, const struct tide_next *next);
 /* Of TIDE_ACTION_REPEAT, which goes with the command that was given: its options. NULL: the same, or another action. */
 const char *next_options(struct arena *a, const struct tide_next *next);
 
+/* "--accept-change" of accept_change, in the arena. */
+const char *argument_option(struct arena *a, const char *argument);
+
 /* Of all of a list (ended by action 0) that can be rendered, ended by NULL. */
 const char *const *next_commands(struct arena *a, const struct tide_next *next);
 

@@ -208,8 +208,11 @@ enum tide_code report_not_run(struct cli *cli, const struct program_run *r, stru
 {
     if (!r->end.not_run)
         return err->code;
-    say("%s", err_text(err));
-    cli->exit_status = r->end.exit_status;
+    cli->exit_status = r->end.exit_status; /* as a shell has it, not that of the code */
+    if (cli->out.json)
+        err_say_json(err);
+    else
+        say("%s", err_text(err));
     return TIDE_OK;
 }
 

@@ -59,9 +59,17 @@ static void tell(void *arg, const char *line)
     say("%s", line);
 }
 
+static void offer(void *arg, const char *line, const char *change)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
+    (void)arg;
+    say("%s", offer_text(&a, line, change));
+}
+
 enum tide_code cli_setup_open(struct cli *cli, struct agent_setup *ret_setup, struct tide_err *err)
 {
-    ret_setup->tell = tell;
+    ret_setup->tell = offer;
     ret_setup->store = cli->store;
     return cli_settings_open(cli, &ret_setup->settings, err) ? err->code
                                                              : cli_settings_log(cli, &ret_setup->settings, err);

@@ -13,7 +13,7 @@ static const char *keep(struct agent_setup *c, struct str s)
     return s.len ? arena_dup(&c->arena, s).ptr : NULL;
 }
 
-void agent_setup_tell(const struct agent_setup *c, const char *fmt, ...)
+void agent_setup_offer(const struct agent_setup *c, const char *change, const char *fmt, ...)
 {
     char line[600];
     va_list ap;
@@ -21,7 +21,7 @@ void agent_setup_tell(const struct agent_setup *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    c->tell(c->opt.arg, line);
+    c->tell(c->opt.arg, line, change);
 }
 
 /* ---- settings ---- */
@@ -171,6 +171,7 @@ const char *session_stored(struct arena *a, tide_session *session, const char *o
 /* The address comes from the session and from nowhere else: it may have been imported, and the key is not its business. */
 static bool is_strange(struct agent_setup *c, const char *provider)
 {
+    AUTO(buf_done) struct buf change = BUF_INIT((size_t)1 << 20);
     const char *set = config_text(c->settings.config, "base_url");
     struct tide_err ignored;
 
@@ -178,8 +179,9 @@ static bool is_strange(struct agent_setup *c, const char *provider)
         return false;
     if (!config_api_key(c->settings.config, provider, &c->key, &ignored) && c->key.len) {
         (void)!tide_store_add_secret(c->store, "api_key", c->key.ptr, c->key.len, NULL);
-        agent_setup_tell(c, "the key is not sent to %s, which only this session names: --base-url %s sends it",
-                         c->opt.base_url, c->opt.base_url);
+        json_quote(&change, str_from(c->opt.base_url));
+        agent_setup_offer(c, arena_printf(&c->arena, "{\"base_url\":%s}", buf_cstr(&change)),
+                          "the key is not sent to %s, which only this session names", c->opt.base_url);
     }
     forget_key(c);
     return true;
@@ -208,8 +210,10 @@ static enum tide_code check_complete(const char *provider, bool no_key, bool no_
                                  : "\"key\":\"provider\",\"value\":\"openai\"");
     else if (no_key)
         tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"api_key\",\"value\":\"file:PATH\"");
+    if (no_model && !no_key)
+        tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"model\":null");
     if (no_model)
-        tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"model\",\"value\":\"NAME\"");
+        tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"model\",\"value\":null");
     return tide_about(err, TIDE_SUBJECT_KEY, no_key ? "api_key" : "model");
 }
 

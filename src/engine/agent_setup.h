@@ -26,14 +26,17 @@ struct agent_setup {
     struct arena arena;       /* of what the options point to */
     struct buf key;           /* the provider's: never shown */
     struct tide_agent_options opt;
-    void (*tell)(void *arg, const char *line); /* what is to be known besides, with opt.arg */
+    /* What is to be known besides, with opt.arg. `change`: the arguments of TIDE_ACTION_REPEAT that change it; NULL: none */
+    void (*tell)(void *arg, const char *line, const char *change);
 };
 
 /* The settings must be open. Callbacks are set in `opt` by the caller. */
 enum tide_code agent_setup_begin(struct agent_setup *s, const struct agent_want *want, struct tide_err *err) MUST_CHECK;
 void agent_setup_done(struct agent_setup *s);
 
-__attribute__((format(printf, 2, 3))) void agent_setup_tell(const struct agent_setup *s, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void agent_setup_offer(const struct agent_setup *s, const char *change,
+                                                             const char *fmt, ...);
+#define agent_setup_tell(s, ...) agent_setup_offer(s, NULL, __VA_ARGS__)
 
 /* Who answers in this session (NULL: a new one), and with which key; all that is missing is said at once. */
 enum tide_code agent_setup_choose(struct agent_setup *s, tide_session *session, struct tide_err *err) MUST_CHECK;

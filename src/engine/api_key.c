@@ -87,6 +87,7 @@ static enum tide_code from_keychain(const char *name, struct buf *ret_key, struc
         GUARD_INIT; /* there is no run yet whose it could be: whoever is killed here leaves nothing either */
     struct hook_program p = {.argv = argv, .input = STR(""), .timeout_ms = KEYCHAIN_MS, .guard = &guard};
     AUTO(wipe) struct buf text = BUF_INIT(KEY_MAX);
+    AUTO(buf_done) struct buf account = BUF_INIT((size_t)1 << 20);
     enum tide_code code;
 
     if (name[0] == '-')
@@ -97,11 +98,14 @@ static enum tide_code from_keychain(const char *name, struct buf *ret_key, struc
         return tide_fail(err, code,
                          "api_key: the keychain is asked with secret-tool, which is not installed: install "
                          "libsecret-tools, or use env:NAME or file:PATH");
-    if (code == TIDE_FAILED || (!code && text.len == 0))
-        return tide_fail(err, TIDE_NOT_FOUND,
-                         "api_key: the keychain has no '%.40s': `secret-tool store --label=tidemark service tidemark "
-                         "account %.40s` puts it there%s%.60s",
-                         name, name, code ? ": " : "", code ? err->msg : "");
+    if (code == TIDE_FAILED || (!code && text.len == 0)) {
+        tide_fail(err, TIDE_NOT_FOUND, "api_key: the keychain has no '%.40s'%s%.60s", name, code ? ": " : "",
+                  code ? err->msg : "");
+        tide_about(err, TIDE_SUBJECT_KEY, "api_key");
+        json_quote(&account, str_from(name));
+        return tide_hint_with(err, TIDE_ACTION_STORE_SECRET, "", "\"service\":\"tidemark\",\"account\":%s",
+                              buf_cstr(&account));
+    }
     return code ? tide_wrap(err, "api_key: secret-tool") : give(buf_view(&text), "the keychain", ret_key, err);
 }
 

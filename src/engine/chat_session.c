@@ -195,12 +195,15 @@ enum tide_code chat_new(struct chat_session *c, const char *prompt, struct tide_
 }
 
 struct kept {
-    const char *word, *option, *before, *now;
+    const char *word, *argument, *before, *now;
 };
 
 static void say_kept(struct chat_session *c, const struct kept *all, size_t n)
 {
-    AUTO(buf_done) struct buf before = BUF_INIT(16384), now = BUF_INIT(16384), options = BUF_INIT(16384);
+    AUTO(buf_done) struct buf before = BUF_INIT(16384), now = BUF_INIT(16384), change = BUF_INIT(16384);
+    struct json_out o = json_out_to(&change);
+
+    json_out_begin(&o, '{');
 
     for (size_t i = 0; i < n; i++) {
         const struct kept *k = &all[i];
@@ -209,11 +212,12 @@ static void say_kept(struct chat_session *c, const struct kept *all, size_t n)
             continue;
         buf_addf(&before, "%s%s %s", before.len ? ", " : "", k->word, k->before ? k->before : "of its provider");
         buf_addf(&now, "%s%s %s", now.len ? ", " : "", k->word, k->now);
-        buf_addf(&options, " --%s %s", k->option, k->now);
+        json_out_kstr(&o, str_from(k->argument), str_from(k->now));
     }
+    json_out_end(&o, '}');
     if (now.len)
-        agent_setup_tell(&c->setup, "this chat keeps its %s; configured now: %s (to change:%s)", buf_cstr(&before),
-                         buf_cstr(&now), buf_cstr(&options));
+        agent_setup_offer(&c->setup, buf_cstr(&change), "this chat keeps its %s; configured now: %s", buf_cstr(&before),
+                          buf_cstr(&now));
 }
 
 /* A chat keeps who answers. That others are set now is no reason to change it, but nothing to be silent about. */
@@ -225,7 +229,7 @@ static void tell_kept(struct chat_session *c, const char *type, const char *mode
     const struct kept all[] = {
         {"provider", "provider", type, !told && strcmp(config_origin(cfg, "provider"), "default") != 0 ? set : NULL},
         {"model", "model", model, model && !c->setup.want.model ? config_text(cfg, "model") : NULL},
-        {"server", "base-url", session_stored(&c->setup.arena, c->session, "provider", "base_url"),
+        {"server", "base_url", session_stored(&c->setup.arena, c->session, "provider", "base_url"),
          !w->base_url && strcmp(type, "script") != 0 ? config_text(cfg, "base_url") : NULL},
     };
 
@@ -239,8 +243,10 @@ static enum tide_code refuse_other(const tide_session *session, struct tide_err 
     struct status st;
 
     status_of_session(&st, session->store, session->state, session->head.holder_alive);
-    tide_fail_session(err, TIDE_INVALID, id, "was not made by a chat (--provider makes it one)");
-    return st.next_count ? action_hint(err, id, &st.next[0]) : err->code;
+    tide_fail_session(err, TIDE_INVALID, id, "was not made by a chat");
+    if (st.next_count)
+        action_hint(err, id, &st.next[0]);
+    return tide_hint_with(err, TIDE_ACTION_REPEAT, id, "\"provider\":null");
 }
 
 enum tide_code chat_take(struct chat_session *c, tide_session *session, struct tide_err *err)
@@ -306,7 +312,7 @@ static enum tide_code go_back(struct chat_session *c, const char *from, unsigned
                          tide_session_id(c->session));
     if (seq < 0 || seq == tide_session_last_seq(c->session))
         return TIDE_OK;
-    if (chat_roll_back_to(c, seq, flags, "chat --from", &withdrawn, err))
+    if (chat_roll_back_to(c, seq, flags, "a chat goes on from there", &withdrawn, err))
         return err->code;
     if (withdrawn)
         agent_setup_tell(&c->setup, CHAT_WITHDRAWN, withdrawn);
@@ -365,7 +371,8 @@ enum tide_code chat_open_latest(struct chat_session *c, struct tide_err *err)
     for (size_t i = 0; i < l->n; i++)
         if (is_here(c, l->ids[i], cwd))
             return chat_open(c, l->ids[i], NULL, 0, err);
-    tide_fail(err, TIDE_NOT_FOUND, "--continue: no chat was begun in this directory");
+    tide_fail(err, TIDE_NOT_FOUND, "no chat was begun in this directory");
+    tide_about(err, TIDE_SUBJECT_ARGUMENT, "continue");
     tide_hint(err, TIDE_ACTION_START, "");
     err->hints[0].kind = TIDE_KIND_CHAT;
     return err->code;

@@ -181,8 +181,7 @@ static enum tide_code check_program(struct arena *a, const struct json *v, struc
 {
     for (const struct json *m = v->first; m; m = m->next)
         if (!is_text(a, m) || (m == v->first && !json_text(a, m).len))
-            return tide_fail(err, TIDE_INVALID,
-                             "must hold a program and its arguments: [\"/usr/bin/notify\", \"--quiet\"]");
+            return tide_fail(err, TIDE_INVALID, "must hold a program and its arguments: [\"/usr/bin/notify\", \"-q\"]");
     return TIDE_OK;
 }
 

@@ -126,10 +126,13 @@ static enum tide_code check_target(const char *path, struct tide_err *err)
     struct stat st;
 
     if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && stat(path, &st) != 0)
-        return tide_fail(err, TIDE_NOT_FOUND, "%.150s: a link to a file that is not there: remove it", path);
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return tide_fail(err, TIDE_INVALID, "%.150s: not a file: name another with --config FILE", path);
-    return TIDE_OK;
+        tide_fail(err, TIDE_NOT_FOUND, "%.150s: a link to a file that is not there: remove it", path);
+    else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        tide_fail(err, TIDE_INVALID, "%.150s: not a file", path);
+        tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"config\":null");
+    } else
+        return TIDE_OK;
+    return tide_about(err, TIDE_SUBJECT_FILE, path);
 }
 
 static enum tide_code change(const char *path, const char *name, struct str value, struct tide_err *err)
@@ -163,8 +166,10 @@ enum tide_code config_set(const char *path, const char *key, const char *value, 
     ERR_LOCAL(err);
     if (!k && value)
         return config_key_unknown(key, err);
-    if (value && config_value_parse(&a, k, value, &v, err))
-        return tide_wrap(err, "%s", key);
+    if (value && config_value_parse(&a, k, value, &v, err)) {
+        tide_wrap(err, "%s", key);
+        return tide_about(err, TIDE_SUBJECT_KEY, key);
+    }
     if (v)
         json = json_source(v);
     if (!real)

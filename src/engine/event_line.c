@@ -30,6 +30,12 @@ enum tide_code event_kind_check(const char *what, struct str kind, struct tide_e
                      what, (int)(kind.len < 60 ? kind.len : 60), kind.ptr);
 }
 
+static enum tide_code ask_for_kind(const char *what, struct tide_err *err)
+{
+    tide_fail(err, TIDE_INVALID, "%s: give every line one, or one for all", what);
+    return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"kind\":null");
+}
+
 /* Splits {"kind":K,fields…} into the kind and {fields…}. */
 static enum tide_code split_kind(struct event_line *s, const struct json *line, struct str *ret_kind,
                                  struct tide_err *err)
@@ -51,8 +57,7 @@ static enum tide_code split_kind(struct event_line *s, const struct json *line, 
     }
     buf_add_char(&s->body, '}');
     if (!kind || kind->type != JSON_STRING)
-        return tide_fail(err, TIDE_INVALID, "%s: give every line one, or --kind for all",
-                         kind ? "\"kind\" is not a string" : "no \"kind\"");
+        return ask_for_kind(kind ? "\"kind\" is not a string" : "no \"kind\"", err);
     *ret_kind = arena_dup(&s->arena, json_text(&s->arena, kind));
     if (memchr(ret_kind->ptr, '\0', ret_kind->len))
         return tide_fail(err, TIDE_INVALID, "\"kind\" holds a NUL character");
@@ -73,9 +78,11 @@ enum tide_code event_line_read(struct event_line *s, struct str line, const char
         return err->code;
     if (json->type != JSON_OBJECT)
         return tide_fail(err, TIDE_INVALID, "not a JSON object");
-    if (given && json_get(json, STR("kind")))
-        return tide_fail(err, TIDE_INVALID,
-                         "has its own \"kind\", but --kind %s is given for all lines: leave one of them out", given);
+    if (given && json_get(json, STR("kind"))) {
+        tide_fail(err, TIDE_INVALID, "has its own \"kind\", but '%s' is given for all lines: leave one of them out",
+                  given);
+        return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"kind\":false");
+    }
     if (given) {
         *ret_event = (struct tide_new_event){given, line.ptr, line.len};
         return TIDE_OK;

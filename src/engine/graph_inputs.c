@@ -186,15 +186,20 @@ void graph_find_unread(const tide_graph *graph, struct str memory, graph_unread_
 
 enum tide_code graph_refuse_missing(const struct graph_missing *list, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf sets = BUF_INIT(4096);
+    AUTO(buf_done) struct buf keys = BUF_INIT((size_t)1 << 20);
+    struct json_out o = json_out_to(&keys);
 
     if (!list->key)
         return TIDE_OK;
-    for (size_t i = 0; i < 8 && list[i].key; i++)
-        buf_addf(&sets, " --set %s=…", list[i].key);
-    return tide_fail(err, TIDE_INVALID, "node '%.100s' needs '%.100s', which %s, and nothing was run: give%.200s",
-                     list->node, list->key, list->secret ? "is never stored and was not given" : "nobody sets",
-                     buf_cstr(&sets));
+    json_out_begin(&o, '{');
+    for (size_t i = 0; i < 8 && list[i].key; i++) {
+        json_out_key(&o, str_from(list[i].key));
+        json_out_null(&o);
+    }
+    json_out_end(&o, '}');
+    tide_fail_node(err, TIDE_INVALID, list->node, "needs '%.100s', which %s, and nothing was run", list->key,
+                   list->secret ? "is never stored and was not given" : "nobody sets");
+    return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"set\":%s", buf_cstr(&keys));
 }
 
 enum tide_code graph_missing_inputs(struct arena *a, tide_graph *graph, const struct tide_graph_options *opt,
@@ -243,8 +248,9 @@ static enum tide_code refuse_key(const char *option, struct str key, struct tide
 
     for (const struct spec_field *f = spec_checkpoints_object.fields; f->name; f++)
         buf_addf(&names, "%s%s", names.len ? ", " : "", f->name);
-    return tide_fail(err, TIDE_INVALID, "--%s: there is no '%.*s': use one of %s", option,
-                     (int)(key.len < 60 ? key.len : 60), key.ptr, buf_cstr(&names));
+    tide_fail(err, TIDE_INVALID, "there is no '%.*s': use one of %s", (int)(key.len < 60 ? key.len : 60), key.ptr,
+              buf_cstr(&names));
+    return tide_about(err, TIDE_SUBJECT_ARGUMENT, option);
 }
 
 /* "a,b" */
@@ -269,8 +275,10 @@ static enum tide_code put_checkpoint(struct json_out *o, const char *option, con
     const struct spec_field *f = field_of(key);
     struct json *v = NULL;
 
-    if (!value || !*value)
-        return tide_fail(err, TIDE_INVALID, "--%s %.60s: give KEY=VALUE, as in async_checkpoint=false", option, given);
+    if (!value || !*value) {
+        tide_fail(err, TIDE_INVALID, "'%.60s' has no value: give KEY=VALUE, as in async_checkpoint=false", given);
+        return tide_about(err, TIDE_SUBJECT_ARGUMENT, option);
+    }
     if (!f)
         return refuse_key(option, key, err);
     json_out_key(o, str_from(f->name));
@@ -278,9 +286,10 @@ static enum tide_code put_checkpoint(struct json_out *o, const char *option, con
         put_list(o, value);
     else if (v)
         json_out_raw(o, str_from(value));
-    else
-        return tide_fail(err, TIDE_INVALID, "--%s %.60s: '%.60s' is no value for it: give true, false or a number",
-                         option, given, value);
+    else {
+        tide_fail(err, TIDE_INVALID, "%s: '%.60s' is no value for it: give true, false or a number", f->name, value);
+        return tide_about(err, TIDE_SUBJECT_ARGUMENT, option);
+    }
     return TIDE_OK;
 }
 

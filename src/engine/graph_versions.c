@@ -60,7 +60,8 @@ struct looking {
     const tide_graph *graph, *also;
     struct graph_diff *ret;
     struct map versions;         /* digest -> struct version * */
-    struct map mapped;           /* nodes of this session whose new names are in its `why` */
+    struct map mapped;           /* nodes of this session whose new names are in `names` */
+    struct buf names, keys;      /* members of `map` and `set` */
     struct arena arena, scratch; /* of the comparisons; of one session */
 };
 
@@ -117,19 +118,19 @@ static void decide(struct running_session *ret, enum running_fit fit, const char
 static void add_mapping(struct looking *l, struct running_session *ret, const char *node,
                         const struct spec_diff_node *d)
 {
-    const char *one;
-
     if (map_get(&l->mapped, d->before->id))
         return;
     map_put(&l->mapped, d->before->id, l);
-    one = arena_printf(&l->scratch, "%s=%s", d->before->id.ptr, l->graph->spec->graph->nodes.at[d->rename].id.ptr);
-
-    for (size_t i = 0; i < d->needs.n; i++)
-        one = arena_printf(&l->scratch, "%s --set %.*s=…", one, STR_ARG(d->needs.at[i]));
-    if (ret->fit == LIVE_MAPPING)
-        ret->why = arena_printf(&l->scratch, "%s %s", ret->why, one);
-    else
-        decide(ret, LIVE_MAPPING, node, one);
+    buf_add_str(&l->names, l->names.len ? STR(",") : STR(""));
+    json_quote(&l->names, d->before->id);
+    buf_add_char(&l->names, ':');
+    json_quote(&l->names, l->graph->spec->graph->nodes.at[d->rename].id);
+    for (size_t i = 0; i < d->needs.n; i++) {
+        buf_add_str(&l->keys, l->keys.len ? STR(",") : STR(""));
+        json_quote(&l->keys, d->needs.at[i]);
+        buf_add_str(&l->keys, STR(":null"));
+    }
+    decide(ret, LIVE_MAPPING, node, "");
 }
 
 /* What stands in a graph inside a node must be there as well. */
@@ -186,6 +187,9 @@ static void look_at(struct looking *l, const struct version *v, const struct sta
     }
     judge_all(l, v, &p->active, ret);
     judge_all(l, v, &p->ready, ret);
+    if (ret->fit == LIVE_MAPPING)
+        ret->arguments = arena_printf(&l->scratch, l->keys.len ? "{\"map\":{%s},\"set\":{%s}}" : "{\"map\":{%s}}",
+                                      buf_cstr(&l->names), buf_cstr(&l->keys));
 }
 
 static void keep(struct graph_diff *d, const struct running_session *s)
@@ -196,7 +200,7 @@ static void keep(struct graph_diff *d, const struct running_session *s)
     kept = &d->sessions[d->n_sessions++];
     *kept = *s;
     d->fits[s->fit]++;
-    const char **texts[] = {&kept->id, &kept->title, &kept->digest, &kept->node, &kept->why};
+    const char **texts[] = {&kept->id, &kept->title, &kept->digest, &kept->node, &kept->why, &kept->arguments};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         *texts[i] = *texts[i] ? arena_dup(&d->arena, str_from(*texts[i])).ptr : NULL;
@@ -221,6 +225,8 @@ static int on_state(void *arg, const struct head *head, const struct state *s)
         return 0;
     arena_reset(&l->scratch);
     map_done(&l->mapped, NULL);
+    buf_clear(&l->names);
+    buf_clear(&l->keys);
     title = info_text(&l->scratch, &s->info, STR("title"));
     found.title = title.len ? arena_dup(&l->scratch, title).ptr : NULL;
     found.status = st.status;
@@ -233,14 +239,22 @@ static int on_state(void *arg, const struct head *head, const struct state *s)
 enum tide_code graph_diff_sessions(struct graph_diff *d, tide_store *store, const tide_graph *before,
                                    const tide_graph *after, struct tide_err *err)
 {
-    struct looking l = {
-        .store = store_of(store), .graph = after, .also = before, .ret = d, .arena = ARENA_INIT, .scratch = ARENA_INIT};
+    struct looking l = {.store = store_of(store),
+                        .graph = after,
+                        .also = before,
+                        .ret = d,
+                        .names = BUF_INIT((size_t)1 << 20),
+                        .keys = BUF_INIT((size_t)1 << 20),
+                        .arena = ARENA_INIT,
+                        .scratch = ARENA_INIT};
     enum tide_code code;
 
     d->live = true;
     code = session_each(l.store, on_state, &l, err);
     map_done(&l.versions, version_free);
     map_done(&l.mapped, NULL);
+    buf_done(&l.names);
+    buf_done(&l.keys);
     arena_done(&l.arena);
     arena_done(&l.scratch);
     return code;

@@ -25,7 +25,7 @@ struct graph_change {
 enum running_fit {
     LIVE_SAME,       /* it runs this very version */
     LIVE_COMPATIBLE, /* another one, and it can go on with this */
-    LIVE_MAPPING,    /* when it is told what a node is called now: `why` is "old=new", or several */
+    LIVE_MAPPING,    /* with `arguments`: when it is told what a node is called now */
     LIVE_STUCK,      /* it cannot: `why` */
     LIVE_FITS
 };
@@ -35,8 +35,9 @@ struct running_session {
     enum tide_status status;
     const char *id, *title, *digest; /* title NULL: none; digest: of the graph that it runs */
     enum running_fit fit;
-    const char *node; /* that decides it; NULL: none */
-    const char *why;  /* "" when it can go on as it is */
+    const char *node;      /* that decides it; NULL: none */
+    const char *why;       /* "" when it can go on as it is */
+    const char *arguments; /* LIVE_MAPPING: of a resume, JSON object; else NULL */
 };
 
 struct graph_diff {

@@ -243,12 +243,13 @@ static enum tide_code supervise(struct program_run *r, struct supervisor *s, tid
 }
 
 /* A name that is mistyped would change nothing, and be recorded as a permission. */
-static enum tide_code check_names(tide_session *session, const char *option, const char *const *names,
-                                  struct tide_err *err)
+static enum tide_code check_names(tide_session *session, const char *const *names, struct tide_err *err)
 {
     for (; names && *names; names++)
-        if (tide_step_find_unsettled(session, *names, err))
-            return tide_fail(err, err->code == TIDE_NOT_FOUND ? TIDE_INVALID : err->code, "%s: %s", option, err->msg);
+        if (tide_step_find_unsettled(session, *names, err)) {
+            err->code = err->code == TIDE_NOT_FOUND ? TIDE_INVALID : err->code;
+            return tide_about(err, TIDE_SUBJECT_STEP, *names);
+        }
     return TIDE_OK;
 }
 
@@ -355,7 +356,7 @@ enum tide_code program_run(struct program_run *r, tide_session *session, struct 
     enum tide_code code;
 
     INVARIANT(r->program->program || r->begin == PROGRAM_ENSURE); /* it was found by program_run_check() */
-    if (check_names(session, "--retry", opt->retry, err) || check_names(session, "--happened", opt->happened, err))
+    if (check_names(session, opt->retry, err) || check_names(session, opt->happened, err))
         return err->code;
     code = begin_and_stay(r, session, opt, ret_resumed, err);
     if (!tide_session_get_info(session, &info, NULL))

@@ -55,6 +55,19 @@ static unsigned for_whom(const char *option)
     return OF_PROGRAM | OF_CHAT | OF_GRAPH;
 }
 
+/* Adds which one it is to the failure that was made just before. */
+static enum tide_code refuse_argument(const char *option, struct tide_err *err)
+{
+    char name[64];
+    size_t n = 0;
+
+    for (; option[n] && n + 1 < sizeof name; n++)
+        name[n] = option[n] == '-' ? '_' : option[n];
+    name[n] = '\0';
+    tide_about(err, TIDE_SUBJECT_ARGUMENT, name);
+    return tide_hint_with(err, TIDE_ACTION_REPEAT, err ? err->detail.session_id : "", "\"%s\":false", name);
+}
+
 enum tide_session_kind session_kind_of(const tide_session *session)
 {
     return session_kind(session->state);
@@ -65,16 +78,22 @@ enum tide_code resume_give_reason(const char *input, const char *reason, struct 
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *answer = NULL;
 
-    if (!input)
-        return tide_fail(err, TIDE_INVALID, "--reason: it goes with an answer: give --input yes or no");
-    if (!str_is_utf8(str_from(reason), NULL))
-        return tide_fail(err, TIDE_INVALID, "--reason: it is not valid UTF-8");
-    if (json_parse(&a, str_from(input), NULL, &answer, NULL, err))
+    if (input && json_parse(&a, str_from(input), NULL, &answer, NULL, err))
         return tide_wrap(err, "the answer");
-    if (answer->type == JSON_OBJECT)
-        return tide_fail(err, TIDE_INVALID, "--reason: put it into the answer, as its member \"reason\"");
-    yes_no_put_reason(ret, str_from(input), str_from(reason));
-    return ret->failed ? tide_fail(err, TIDE_TOO_BIG, "--reason: it is too long") : TIDE_OK;
+    if (!input) {
+        tide_fail(err, TIDE_INVALID, "it goes with an answer, yes or no");
+        tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"input\":null");
+    } else if (!str_is_utf8(str_from(reason), NULL))
+        tide_fail(err, TIDE_INVALID, "it is not valid UTF-8");
+    else if (answer->type == JSON_OBJECT)
+        tide_fail(err, TIDE_INVALID, "put it into the answer, as its member \"reason\"");
+    else {
+        yes_no_put_reason(ret, str_from(input), str_from(reason));
+        if (!ret->failed)
+            return TIDE_OK;
+        tide_fail(err, TIDE_TOO_BIG, "it is too long");
+    }
+    return tide_about(err, TIDE_SUBJECT_ARGUMENT, "reason");
 }
 
 /* Any text answers other waits: there it would become part of the answer. */
@@ -85,7 +104,8 @@ static enum tide_code check_reason(const tide_session *session, const struct res
 
     if (!ask->has_reason || ask->ask_again || strcmp(kind, tide_wait_kind_name(TIDE_WAIT_APPROVAL)) == 0)
         return TIDE_OK;
-    return tide_fail_session(err, TIDE_INVALID, ask->id, "waits for no yes or no: omit --reason");
+    tide_fail_session(err, TIDE_INVALID, ask->id, "waits for no yes or no");
+    return refuse_argument("reason", err);
 }
 
 static enum tide_code refuse_option(tide_session *session, enum tide_session_kind kind, const char *option,
@@ -101,11 +121,12 @@ static enum tide_code refuse_option(tide_session *session, enum tide_session_kin
     if (tide_session_get_program(session, &text, err) == TIDE_CORRUPT)
         return err->code; /* nobody knows what it runs */
     tide_text_done(&text);
-    return tide_fail_session(err, TIDE_INVALID, tide_session_id(session), "%s: --%s is for %s",
-                             kind == TIDE_KIND_GRAPH  ? "runs a graph"
-                             : kind == TIDE_KIND_CHAT ? "is a chat"
-                                                      : "runs no graph",
-                             option, whom[for_whom(option)]);
+    tide_fail_session(err, TIDE_INVALID, tide_session_id(session), "%s, and this is for %s",
+                      kind == TIDE_KIND_GRAPH  ? "runs a graph"
+                      : kind == TIDE_KIND_CHAT ? "is a chat"
+                                               : "runs no graph",
+                      whom[for_whom(option)]);
+    return refuse_argument(option, err);
 }
 
 enum tide_code resume_ask_again(tide_session *session, const struct resume_request *ask,
@@ -114,8 +135,10 @@ enum tide_code resume_ask_again(tide_session *session, const struct resume_reque
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *answer = NULL;
 
-    if (ask->token)
-        return tide_fail(err, TIDE_INVALID, "--ask-again and --token: a question that is asked again gets a new token");
+    if (ask->token) {
+        tide_fail(err, TIDE_INVALID, "a question that is asked again gets a new token");
+        return refuse_argument("token", err);
+    }
     if (ask->input && (json_parse(&a, str_from(ask->input), NULL, &answer, NULL, err) || yes_no_check(&a, answer, err)))
         return err->code;
     return tide_session_ask_again(session, ask->ask_again, ret_token, err);

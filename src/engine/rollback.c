@@ -36,9 +36,12 @@ enum tide_code session_position(tide_session *session, const char *text, int64_t
             return err->code;
         seq = c->seq;
     }
-    if (seq > tide_session_last_seq(session))
-        return tide_fail(err, TIDE_NOT_FOUND, "seq %" PRId64 " of session '%s': its last event is %" PRId64, seq,
-                         tide_session_id(session), tide_session_last_seq(session));
+    if (seq > tide_session_last_seq(session)) {
+        tide_fail(err, TIDE_NOT_FOUND, "seq %" PRId64 " of session '%s': its last event is %" PRId64, seq,
+                  tide_session_id(session), tide_session_last_seq(session));
+        tide_about_position(err, TIDE_SUBJECT_EVENT, seq);
+        return tide_hint(err, TIDE_ACTION_SHOW_LOG, tide_session_id(session));
+    }
     *ret_seq = seq;
     return TIDE_OK;
 }
@@ -75,11 +78,12 @@ enum tide_code rollback_point(tide_store *store, tide_session *session, const ch
             return TIDE_OK;
         }
     } else if (is_number && (digits == 0 || digits > 18 || from[4 + digits])) {
-        code = tide_fail(err, TIDE_INVALID, "behind seq: stands the number of an event");
+        tide_fail(err, TIDE_INVALID, "behind seq: stands the number of an event");
+        code = tide_about(err, TIDE_SUBJECT_ARGUMENT, "from");
     } else {
         code = session_position(session, is_number ? from + 4 : from, ret_seq, err);
     }
-    return code ? tide_wrap(err, "--from %s", from) : TIDE_OK;
+    return code ? tide_wrap(err, "go back to '%s'", from) : TIDE_OK;
 }
 
 enum tide_code rollback_to(tide_session *session, int64_t seq, unsigned flags, const char *reason, char **ret_question,

@@ -206,11 +206,19 @@ static void add_candidate(struct scheduler *s, const char *id)
     snprintf(s->candidates[s->n_candidates++], TIDE_ID_SIZE, "%s", id);
 }
 
+/* The same of the same run or wait is told once. */
+struct told {
+    enum tide_recovered_action action;
+    char reason[64];
+    int64_t seq;
+};
+
 static bool was_told(struct scheduler *s, const struct tide_recovered *what)
 {
-    uint64_t *told = map_get(&s->told, str_from(what->session_id)), now = str_hash(str_from(what->why));
+    struct told *told = map_get(&s->told, str_from(what->session_id)), now = {.action = what->action, .seq = what->seq};
 
-    if (told && *told == now)
+    snprintf(now.reason, sizeof now.reason, "%s", what->reason ? what->reason : "");
+    if (told && told->seq == now.seq && told->action == now.action && strcmp(told->reason, now.reason) == 0)
         return true;
     if (!told) {
         told = mem_zero(sizeof(*told));

@@ -45,7 +45,7 @@ struct scheduler {
     char (*candidates)[TIDE_ID_SIZE];
     size_t n_candidates, cap_candidates;
     struct map failed; /* id -> struct job_failures * */
-    struct map told;   /* id -> uint64_t * hash of what was told: it is told once */
+    struct map told;   /* id -> struct told *: what was told of it last */
 };
 
 void scheduler_done(struct scheduler *s);

@@ -25,6 +25,12 @@ static const char *set_variable(const char *name)
     return value && *value ? value : NULL;
 }
 
+static enum tide_code ask_for_file(const char *what, struct tide_err *err)
+{
+    tide_fail(err, TIDE_INVALID, "%s", what);
+    return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"config\":null");
+}
+
 static enum tide_code from_xdg(struct buf *path, struct tide_err *err)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -34,28 +40,25 @@ static enum tide_code from_xdg(struct buf *path, struct tide_err *err)
     else if (home && home[0] == '/')
         buf_addf(path, "%s/.config/tidemark/config.json", home);
     else
-        return tide_fail(err, TIDE_INVALID,
-                         "find the settings: neither HOME nor XDG_CONFIG_HOME is set: give --config FILE");
+        return ask_for_file("find the settings: neither HOME nor XDG_CONFIG_HOME is set", err);
     return TIDE_OK;
 }
 
 enum tide_code settings_find(const char *file, struct settings *ret_settings, struct tide_err *err)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(8192);
-    const char *given = file, *from = "--config";
+    const char *given = file ? file : set_variable("TIDEMARK_CONFIG");
 
-    if (!given) {
-        given = set_variable("TIDEMARK_CONFIG");
-        from = "TIDEMARK_CONFIG";
+    if (given && !*given) {
+        tide_fail(err, TIDE_INVALID, "the path is empty: give a file");
+        return file ? tide_about(err, TIDE_SUBJECT_ARGUMENT, "config") : tide_wrap(err, "TIDEMARK_CONFIG");
     }
-    if (given && !*given)
-        return tide_fail(err, TIDE_INVALID, "%s: the path is empty: give a file", from);
     if (given)
         buf_add_str(&path, str_from(given));
     else if (from_xdg(&path, err))
         return err->code;
     if (path.failed)
-        return tide_fail(err, TIDE_INVALID, "find the settings: the path is too long: give --config FILE");
+        return ask_for_file("find the settings: the path is too long", err);
     *ret_settings = (struct settings){.path = buf_take(&path), .named = given != NULL};
     return TIDE_OK;
 }
@@ -68,6 +71,7 @@ static enum tide_code find_file(const char *file, struct settings *ret_settings,
         return err->code;
     if (s.named && access(s.path, F_OK) != 0) {
         tide_fail(err, TIDE_NOT_FOUND, "%.150s: there is no such config file: make it, or name another", s.path);
+        tide_about(err, TIDE_SUBJECT_FILE, s.path);
         settings_done(&s);
         return err->code;
     }

@@ -55,9 +55,9 @@ enum tide_code settings_set(const char *file, const char *key, const char *value
 {
     AUTO(settings_done) struct settings s = {0};
 
-    if (check_value(key, value, err) || settings_find(file, &s, err))
-        return err->code;
-    return config_set(s.path, key, value, err);
+    if (check_value(key, value, err))
+        return tide_about(err, TIDE_SUBJECT_KEY, key);
+    return settings_find(file, &s, err) ? err->code : config_set(s.path, key, value, err);
 }
 
 /* ---- all that there are ---- */
@@ -131,7 +131,7 @@ enum tide_code settings_check(const char *file, bool verbose, const char *format
     if (settings_find(file, ret, err))
         return err->code;
     if (ret->named && access(ret->path, F_OK) != 0)
-        return tide_fail_errno(err, errno, "config check: %.150s", ret->path);
+        return tide_fail_file(err, errno, "read", ret->path);
     *ret_report = (struct check_report){.file = ret->path};
     ret->config = config_check(ret->path, problem, ret_report);
     if (permits_parse(config_json(ret->config, "permissions"), &p, &why) || permits_check_tools(p, &why))

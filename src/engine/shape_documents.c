@@ -8,8 +8,8 @@ const struct shape shape_log_event = {
     .open = true,
     .members =
         (const struct shape_member[]){
-            {"pos", SHAPE_INT, .flags = SHAPE_OPTIONAL, .help = "with --all: its position in the store"},
-            {"session_id", SHAPE_TEXT, .flags = SHAPE_OPTIONAL, .help = "with --all: the session"},
+            {"pos", SHAPE_INT, .flags = SHAPE_OPTIONAL, .help = "of all sessions: its position in the store"},
+            {"session_id", SHAPE_TEXT, .flags = SHAPE_OPTIONAL, .help = "of all sessions: which one"},
             {"seq", SHAPE_INT, .help = "its number in the session"},
             {"ts", SHAPE_TIME, .help = "when it was appended"},
             {"kind", SHAPE_TEXT, .help = "what happened"},

@@ -69,7 +69,7 @@ static void put_hints(struct json_out *o, const void *data)
 
 const struct shape shape_error = {
     .name = "error",
-    .help = "A command that failed, on standard error (--json).",
+    .help = "A command that failed, on standard error.",
     .members =
         (const struct shape_member[]){
             {"error", SHAPE_TEXT, AT(err.code), 0, "the code", .words = TIDE_CODES(CODE_WORD), .put = put_code},

@@ -102,9 +102,8 @@ static int type_of(const void *data)
 
 const struct shape shape_event = {
     .name = "event",
-    .help =
-        "What happens while a chat or a graph works, one object a line (--output stream-json). The last line of the "
-        "stream is the report, with type result.",
+    .help = "What happens while a chat or a graph works, one object a line (output stream-json). The last line of the "
+            "stream is the report, with type result.",
     .variants = types,
     .variant = type_of,
     .members =

@@ -39,6 +39,11 @@ static bool needs_no_map(const void *session)
     return !needs_map(session);
 }
 
+static void put_arguments(struct json_out *o, const void *session)
+{
+    json_out_raw(o, str_from(((const struct running_session *)session)->arguments));
+}
+
 static void put_status(struct json_out *o, const void *session)
 {
     json_out_str(o, str_from(tide_status_name(((const struct running_session *)session)->status)));
@@ -55,7 +60,8 @@ static SHAPE(running_session, "", {"session_id", SHAPE_TEXT, AT(id), 0, "the ses
              {"fit", SHAPE_TEXT, AT(fit), 0, "whether it can go on with the new version",
               .words = "same compatible mapping stuck", .put = put_fit},
              {"node", SHAPE_TEXT, AT(node), SHAPE_NULLABLE, "the node that decides it"},
-             {"map", SHAPE_TEXT, AT(why), SHAPE_OPTIONAL, "when it is told that", .has = needs_map},
+             {"arguments", SHAPE_MAP, AT(arguments), SHAPE_OPTIONAL, "of a resume with which it can", .has = needs_map,
+              .items = SHAPE_ANY, .put = put_arguments},
              {"why", SHAPE_TEXT, AT(why), SHAPE_OPTIONAL, "in words; empty: as it is", .has = needs_no_map},
              {"graph_digest", SHAPE_TEXT, AT(digest), 0, "the version that it runs"});
 #undef AT

@@ -235,7 +235,7 @@ static void judge(const struct step *s, const struct capture *c, struct outcome 
     } else if (c->bytes > c->max_output && !s->once) {
         *o = (struct outcome){.word = "failed", .error_code = "output_too_big", .no_retry = true, .exit_status = 1};
         snprintf(o->message, sizeof(o->message),
-                 "step '%s' printed more than %s: redirect it into a file, or raise --max-output", s->want->name,
+                 "step '%s' printed more than %s: redirect it into a file, or allow more (max_output)", s->want->name,
                  bytes_text(size, (int64_t)c->max_output));
     } else {
         judge_status(s, c, o);

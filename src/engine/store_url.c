@@ -57,8 +57,10 @@ static enum tide_code from_xdg(struct buf *url, struct tide_err *err)
         add_under(url, data, STR("/tidemark/tidemark.db"));
     else if (home && home[0] == '/')
         add_under(url, home, STR("/.local/share/tidemark/tidemark.db"));
-    else
-        return tide_fail(err, TIDE_INVALID, "find the store: neither HOME nor XDG_DATA_HOME is set: give --store PATH");
+    else {
+        tide_fail(err, TIDE_INVALID, "find the store: neither HOME nor XDG_DATA_HOME is set");
+        return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"store\":null");
+    }
     return TIDE_OK;
 }
 
@@ -76,7 +78,7 @@ bool store_url_is_files(const char *url)
 }
 
 /* Where no shell puts the home directory for a '~' we do. A directory is the same one with slashes at its end. */
-static enum tide_code put_path(const char *path, const char *from, bool is_dir, struct buf *url, struct tide_err *err)
+static enum tide_code put_path(const char *path, bool is_dir, struct buf *url, struct tide_err *err)
 {
     const char *home = getenv("HOME");
     size_t len = strlen(path);
@@ -85,7 +87,7 @@ static enum tide_code put_path(const char *path, const char *from, bool is_dir, 
         len--;
     if (path[0] == '~' && (len == 1 || path[1] == '/')) {
         if (!home || home[0] != '/')
-            return tide_fail(err, TIDE_INVALID, "%s: HOME is not set, which '~' stands for: give the whole path", from);
+            return tide_fail(err, TIDE_INVALID, "HOME is not set, which '~' stands for: give the whole path");
         add_under(url, home, (struct str){path + 1, len - 1});
         return TIDE_OK;
     }
@@ -98,29 +100,35 @@ static enum tide_code put_path(const char *path, const char *from, bool is_dir, 
 }
 
 /* files:///DIR is files:/DIR; with two slashes it is a host in other programs, and here it would be /DIR silently. */
-static enum tide_code check_path(const char *given, size_t scheme, const char *from, struct tide_err *err)
+static enum tide_code check_path(const char *given, size_t scheme, struct tide_err *err)
 {
     const char *path = given + scheme;
 
     if (!path[strspn(path, " \t\r\n")])
-        return tide_fail(err, TIDE_INVALID, "%s: the path is empty: give " KNOWN_STORES ", or the path of a database",
-                         from);
+        return tide_fail(err, TIDE_INVALID, "the path is empty: give " KNOWN_STORES ", or the path of a database");
     if (scheme && path[0] == '/' && path[1] == '/' && path[2] != '/')
-        return tide_fail(err, TIDE_INVALID, "%s: '%.60s': no store is on another machine: give %.*s/DIR or %.*sDIR",
-                         from, given, (int)scheme, given, (int)scheme, given);
+        return tide_fail(err, TIDE_INVALID, "'%.60s': no store is on another machine: give %.*s/DIR or %.*sDIR", given,
+                         (int)scheme, given, (int)scheme, given);
     if (path[0] == '~' && path[1] && path[1] != '/')
         return tide_fail(err, TIDE_INVALID,
-                         "%s: '%.60s': of home directories '~/' stands for your own alone: give the whole path, or put "
-                         "./ before a name that begins so",
-                         from, path);
+                         "'%.60s': of home directories '~/' stands for your own alone: give the whole path, or put ./ "
+                         "before a name that begins so",
+                         path);
     return TIDE_OK;
+}
+
+/* `from` NULL: the argument of the call. */
+static enum tide_code say_from(const char *from, struct tide_err *err)
+{
+    return from ? tide_wrap(err, "%s", from) : tide_about(err, TIDE_SUBJECT_ARGUMENT, "store");
 }
 
 enum tide_code store_url_check(const char *given, const char *from, struct tide_err *err)
 {
     enum tide_code code = store_check_url(given, err);
 
-    return code ? tide_wrap(err, "%s", from) : check_path(given, store_url_scheme(given), from, err);
+    code = code ? code : check_path(given, store_url_scheme(given), err);
+    return code ? say_from(from, err) : TIDE_OK;
 }
 
 enum tide_code store_url_given(const char *given, const char *from, struct buf *ret_url, struct tide_err *err)
@@ -133,7 +141,7 @@ enum tide_code store_url_given(const char *given, const char *from, struct buf *
         buf_add(ret_url, given, scheme);
     else
         buf_add_str(ret_url, STR(DEFAULT_SCHEME));
-    return put_path(given + scheme, from, store_url_is_files(given), ret_url, err);
+    return put_path(given + scheme, store_url_is_files(given), ret_url, err) ? say_from(from, err) : TIDE_OK;
 }
 
 enum tide_code store_url(const char *given, const char *config, struct buf *ret_url, struct tide_err *err)
@@ -142,7 +150,7 @@ enum tide_code store_url(const char *given, const char *config, struct buf *ret_
     AUTO(mem_freep) char *set = NULL;
 
     if (given)
-        return store_url_given(given, "--store", ret_url, err);
+        return store_url_given(given, NULL, ret_url, err);
     if (variable && *variable)
         return store_url_given(variable, "TIDEMARK_STORE", ret_url, err);
     if (settings_one_path(config, "store", &set, err))
@@ -150,17 +158,16 @@ enum tide_code store_url(const char *given, const char *config, struct buf *ret_
     return set ? store_url_given(set, "store of config.json", ret_url, err) : from_xdg(ret_url, err);
 }
 
-static enum tide_code check_key_len(const char *from, size_t len, struct tide_err *err)
+static enum tide_code check_key_len(size_t len, struct tide_err *err)
 {
     if (len >= 16 && len <= STORE_KEY_MAX)
         return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID, "%s: a key has 16 to 64 bytes, this one has %s%zu", from,
+    return tide_fail(err, TIDE_INVALID, "a key has 16 to 64 bytes, this one has %s%zu",
                      len > STORE_KEY_MAX ? "more than " : "", len > STORE_KEY_MAX ? (size_t)STORE_KEY_MAX : len);
 }
 
 /* Reads the key from a descriptor; one byte more than a key and its newline shows that it is too long. */
-static enum tide_code key_from_fd(int fd, const char *from, unsigned char key[STORE_KEY_MAX], size_t *ret_len,
-                                  struct tide_err *err)
+static enum tide_code key_from_fd(int fd, unsigned char key[STORE_KEY_MAX], size_t *ret_len, struct tide_err *err)
 {
     unsigned char bytes[STORE_KEY_MAX + 2];
     size_t len = 0;
@@ -171,10 +178,10 @@ static enum tide_code key_from_fd(int fd, const char *from, unsigned char key[ST
         len += n > 0 ? (size_t)n : 0;
     } while (n > 0 || (n < 0 && errno == EINTR));
     if (n < 0)
-        return tide_fail_errno(err, errno, "%s: read the key", from);
+        return tide_fail_errno(err, errno, "read the key");
     if (len > 0 && len <= STORE_KEY_MAX + 1 && bytes[len - 1] == '\n')
         len--;
-    if (check_key_len(from, len, err))
+    if (check_key_len(len, err))
         return err->code;
     memcpy(key, bytes, len);
     explicit_bzero(bytes, sizeof(bytes));
@@ -182,15 +189,15 @@ static enum tide_code key_from_fd(int fd, const char *from, unsigned char key[ST
     return TIDE_OK;
 }
 
-enum tide_code store_key_file(const char *path, const char *from, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
+enum tide_code store_key_file(const char *path, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
                               struct tide_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     enum tide_code code;
 
     if (fd < 0)
-        return tide_fail_errno(err, errno, "%s: open '%.200s'", from, path);
-    code = key_from_fd(fd, from, ret_key, ret_len, err);
+        return tide_fail_errno(err, errno, "open '%.200s'", path);
+    code = key_from_fd(fd, ret_key, ret_len, err);
     close(fd);
     return code;
 }
@@ -202,15 +209,16 @@ enum tide_code store_key(const char *key_file, int key_fd, unsigned char ret_key
 
     *ret_len = 0;
     if (key_fd >= 0)
-        return key_from_fd(key_fd, "--key-fd", ret_key, ret_len, err);
+        return key_from_fd(key_fd, ret_key, ret_len, err) ? tide_about(err, TIDE_SUBJECT_ARGUMENT, "key_fd") : TIDE_OK;
     if (key_file)
-        return store_key_file(key_file, "--key-file", ret_key, ret_len, err);
+        return store_key_file(key_file, ret_key, ret_len, err) ? tide_about(err, TIDE_SUBJECT_ARGUMENT, "key_file")
+                                                               : TIDE_OK;
     if (file && *file)
-        return store_key_file(file, "TIDEMARK_KEY_FILE", ret_key, ret_len, err);
+        return store_key_file(file, ret_key, ret_len, err) ? tide_wrap(err, "TIDEMARK_KEY_FILE") : TIDE_OK;
     if (!key || !*key)
         return TIDE_OK;
-    if (check_key_len("TIDEMARK_KEY", strlen(key), err))
-        return err->code;
+    if (check_key_len(strlen(key), err))
+        return tide_wrap(err, "TIDEMARK_KEY");
     *ret_len = strlen(key);
     memcpy(ret_key, key, *ret_len);
     return TIDE_OK;

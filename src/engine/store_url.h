@@ -38,7 +38,7 @@ enum tide_code store_key(const char *key_file, int key_fd, unsigned char ret_key
                          struct tide_err *err) MUST_CHECK;
 
 /* The key that is in this file. */
-enum tide_code store_key_file(const char *path, const char *from, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
+enum tide_code store_key_file(const char *path, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
                               struct tide_err *err) MUST_CHECK;
 
 /* The limit of one record: $TIDEMARK_MAX_RECORD_BYTES or the library's own. */

@@ -298,7 +298,7 @@ static enum tide_code refuse_stored(struct str key, struct tide_err *err)
 {
     return tide_fail(err, TIDE_INVALID,
                      "'%.*s' is to be stored nowhere, and this graph stores it: let a function set it, or give it when "
-                     "it runs (--set)",
+                     "it runs",
                      STR_ARG(key));
 }
 

@@ -135,7 +135,7 @@ static void check_outputs(struct texts *t, const struct spec_node *n, bool in_ma
     for (size_t i = 0; who && i < n->outputs.n; i++)
         if (is_excluded(t->g, n->outputs.at[i]))
             spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.outputs[%zu]", n->path, i),
-                     n->type == SPEC_HUMAN_INPUT ? "give it when it runs: --set" : "let a function give it",
+                     n->type == SPEC_HUMAN_INPUT ? "give it when it runs" : "let a function give it",
                      "'%.*s' is stored nowhere, so %s cannot set it", STR_ARG(n->outputs.at[i]), who);
 }
 
@@ -200,7 +200,7 @@ void spec_check_texts(struct spec_parser *p, const struct spec_graph *g, struct 
 
         if (is_excluded(g, key)) /* the graph itself is stored: such a value cannot stand in it */
             spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.memory.%.*s", g->path, STR_ARG(key)),
-                     "give it when it runs: --set", "'%.*s' is stored nowhere, and the graph is stored", STR_ARG(key));
+                     "give it when it runs", "'%.*s' is stored nowhere, and the graph is stored", STR_ARG(key));
     }
     for (size_t i = 0; i < g->nodes.n; i++)
         for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node)

@@ -424,12 +424,17 @@ enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err
     int bad = strcmp(path, "-") == 0 ? buf_read_fd(ret_text, STDIN_FILENO) : buf_read_file(ret_text, path);
 
     if (ret_text->failed)
-        return tide_fail(err, TIDE_TOO_BIG, "%.200s: more than %zu bytes: too big for a graph", path, ret_text->max);
-    if (bad == EISDIR)
-        return tide_fail(err, TIDE_INVALID, "read %.200s: it is a directory: give the file of a graph", path);
-    if (bad && tide_fail_errno(err, bad, "read %.200s", path) != TIDE_NOT_FOUND)
-        return err->code;
-    return bad ? tide_fail(err, TIDE_NOT_FOUND, "%.300s: give the path of the file of a graph", err->msg) : TIDE_OK;
+        tide_fail(err, TIDE_TOO_BIG, "%.200s: more than %zu bytes: too big for a graph", path, ret_text->max);
+    else if (bad == EISDIR)
+        tide_fail(err, TIDE_INVALID, "read %.200s: it is a directory: give the file of a graph", path);
+    else if (bad == ENOENT)
+        tide_fail(err, TIDE_NOT_FOUND, "read %.200s: there is no such file: give the path of the file of a graph",
+                  path);
+    else if (bad)
+        tide_fail_errno(err, bad, "read %.200s", path);
+    else
+        return TIDE_OK;
+    return tide_about(err, TIDE_SUBJECT_FILE, strcmp(path, "-") == 0 ? "" : path);
 }
 
 enum tide_code spec_load(const char *path, const struct spec_options *opt, struct spec **ret_spec, struct tide_err *err)

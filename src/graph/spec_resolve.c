@@ -167,7 +167,7 @@ static void check_parts(struct spec_parser *p, const struct spec_node *n, const 
             spec_say_at(p, at, "", "a node of type %s must have %s", spec_node_words[n->type], part->first);
     }
     if (n->program.n > 0 && n->program.at[0].len == 0)
-        spec_say_at(p, at, "[\"./fetch\", \"--all\"]", "the name of the program is empty");
+        spec_say_at(p, at, "[\"./fetch\", \"all\"]", "the name of the program is empty");
 }
 
 static void check_nullable(struct spec_parser *p, const struct spec_node *n, const struct spec_place *up)

@@ -178,10 +178,12 @@ static enum tide_code check_name(const char *name, size_t len, struct tide_err *
     AUTO(mem_freep) char *text = mem_dup((struct str){name, len});
 
     if (len == 0 || strchr(text, '='))
-        return tide_fail(err, TIDE_INVALID, "--env: '%.60s' is not the name of a variable: give NAME,NAME", text);
-    if (!getenv(text))
-        return tide_fail(err, TIDE_INVALID, "--env: $%.60s is not set: set it, then try again", text);
-    return TIDE_OK;
+        tide_fail(err, TIDE_INVALID, "'%.60s' is not the name of a variable: give NAME,NAME", text);
+    else if (!getenv(text))
+        tide_fail(err, TIDE_INVALID, "$%.60s is not set: set it, then try again", text);
+    else
+        return TIDE_OK;
+    return tide_about(err, TIDE_SUBJECT_ARGUMENT, "env");
 }
 
 static enum tide_code check_env(const char *names, struct tide_err *err)

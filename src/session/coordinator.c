@@ -896,6 +896,12 @@ enum tide_code tide_step_find_unsettled(tide_session *s, const char *name, struc
 
 /* ---- a new token ------------------------------------------------------------------------------------------------------ */
 
+static enum tide_code refuse_unasked(const struct tide_session *s, const char *why, struct tide_err *err)
+{
+    tide_fail_session(err, TIDE_INVALID, s->head.id, "does not wait for anyone: %s", why);
+    return tide_hint(err, TIDE_ACTION_WHY, s->head.id);
+}
+
 static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, int64_t expires_ms,
                                   const struct token *token, struct tide_err *err)
 {
@@ -918,7 +924,7 @@ static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, i
     past = settle_deadline(r, now);
     if (r->due_ms || !r->waiting || (!open && r->end != RUN_INTERRUPTED) || past == TIDE_ON_DEADLINE_DEFAULT ||
         past == TIDE_ON_DEADLINE_FAIL)
-        return tide_fail_session(err, TIDE_INVALID, s->head.id, "does not wait for anyone: %s", st.why);
+        return refuse_unasked(s, st.why, err);
     if (!deadline_ms && r->deadline_ms > now) /* the wait's own stands while it lasts */
         deadline_ms = r->deadline_ms;
     snprintf(run_id, sizeof run_id, "%s", r->run_id ? r->run_id : "");

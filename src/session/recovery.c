@@ -124,6 +124,7 @@ static void describe(struct recovering *m, struct judged *j, const struct head *
         .has_program = ledger_has_program(&s->ledger),
         .trusted = !j->status.untrusted,
         .by_person = r->by_person || s->ledger.cancel_seq > r->active_seq,
+        .seq = r->end == RUN_OPEN ? r->since_seq : r->ended_seq,
     };
     j->tell = j->settled || is_due(r, m->now_ms) ||
               (m->flags & TIDE_RECOVER_ALL && r->end == RUN_INTERRUPTED && j->status.is_resumable);

@@ -345,12 +345,13 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
     l.err = err;
     if (SIZED_READ(&own, tide_list_filter, filter, err))
         return err->code;
-    if (l.filter->status && !status_word_known(l.filter->status))
-        return tide_fail(
-            err, TIDE_INVALID,
-            "'%s' is not a status: use running (active), waiting (paused), idle, completed, failed, cancelled, "
-            "interrupted, interrupted_startup, interrupted_waiting or damaged",
-            l.filter->status);
+    if (l.filter->status && !status_word_known(l.filter->status)) {
+        tide_fail(err, TIDE_INVALID,
+                  "'%s' is not a status: use running (active), waiting (paused), idle, completed, failed, cancelled, "
+                  "interrupted, interrupted_startup, interrupted_waiting or damaged",
+                  l.filter->status);
+        return tide_about(err, TIDE_SUBJECT_ARGUMENT, "status");
+    }
     if (own.after && !read_cursor(&l))
         return tide_fail(err, TIDE_INVALID, "'%.100s' is not a cursor of this list", own.after);
     if (own.after && own.order != TIDE_LIST_BY_CREATION)

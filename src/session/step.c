@@ -31,9 +31,11 @@ static enum tide_code check_spec(const struct tide_run *r, const struct tide_ste
         return tide_fail_step(err, TIDE_INVALID, spec->name, ": it is within a step by that step's idempotency key");
     if (spec->retries < 0 || spec->retries > 1000)
         return tide_fail_step(err, TIDE_INVALID, spec->name, ": retries are 0 to 1000");
-    if (spec->retries && spec->effect == TIDE_EFFECT_ONCE)
-        return tide_fail_step(err, TIDE_INVALID, spec->name,
-                              "must happen once, so it is not retried by itself: use --effect idempotent or pure");
+    if (spec->retries && spec->effect == TIDE_EFFECT_ONCE) {
+        tide_fail_step(err, TIDE_INVALID, spec->name,
+                       "must happen once, so it is not retried by itself: only idempotent and pure ones are");
+        return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"effect\":\"idempotent\"");
+    }
     return TIDE_OK;
 }
 

@@ -329,6 +329,12 @@ static void pass_over(void *arg, const char *line)
     (void)line;
 }
 
+static void pass_over_notice(void *arg, const char *line, const char *change)
+{
+    (void)change;
+    pass_over(arg, line);
+}
+
 static enum tide_code run(struct json_out *o, struct tide_err *err)
 {
     struct tide_store_options options = {.size = sizeof options, .flags = TIDE_OPEN_CREATE};
@@ -338,7 +344,7 @@ static enum tide_code run(struct json_out *o, struct tide_err *err)
                                     .script = me.t->want->script,
                                     .yes = me.t->want->yes,
                                     .keep_pause = true};
-    struct agent_setup setup = {.tell = pass_over};
+    struct agent_setup setup = {.tell = pass_over_notice};
     tide_session *s = NULL;
     tide_store *store = NULL;
     struct tide_err ignored;

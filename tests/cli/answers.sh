@@ -61,13 +61,13 @@ for id in program graph map "$chat"; do
     done
     refuses "$id: JSON that is neither" 2 'is neither yes nor no' resume "$id" --input-json '{"decision":1}'
     [ "$id" = "$chat" ] || refuses_as "$id: by types" 2 'INVALID|session|*|||answer' resume "$id" --input ys
-    refuses "$id: a reason without an answer" 2 'give --input yes or no' resume "$id" --reason why
+    refuses "$id: a reason without an answer" 2 'it goes with an answer, yes or no: `--input TEXT` answers' resume "$id" --reason why
     refuses "$id: a reason beside an object" 2 'as its member "reason"' resume "$id" --input-json '{"decision":"no"}' --reason why
     check_is "$id: it still waits" 'waiting approval' "$(shown "$id" '$.status') $(shown "$id" '$.run.wait.kind')"
     check_is "$id: nothing was used" '0 0' "$(count "$id" run.resumed) $(count "$id" token.consumed)"
 done
 tidemark exec --session any -- sh -c 'tidemark wait text --kind input' >/dev/null 2>&1
-refuses_as 'a reason goes with a yes or a no only' 2 'INVALID|session|any|||' resume any --input hello --reason why
+refuses_as 'a reason goes with a yes or a no only' 2 'INVALID|argument|any|reason||repeat' resume any --input hello --reason why
 
 # ---- reasons ----
 tidemark resume program --token @program.token --input no --reason 'not on a Friday' >out 2>err

@@ -90,7 +90,7 @@ refuses '--no-store with --resume' 2 'nothing to go on with' chat --no-store --r
 refuses_as 'no key' 2 'INVALID|key||*||set_setting' chat --provider anthropic --model m -p hi </dev/null
 refuses_as 'nor one for the other' 2 'INVALID|key||*||set_setting' chat --provider openai --model m -p hi </dev/null
 refuses_as 'neither: one line says all' 2 'INVALID|key||*||set_setting,set_setting' chat -p hi </dev/null
-ANTHROPIC_API_KEY=k refuses_as 'no model' 2 'INVALID|key||model||set_setting' chat -p hi </dev/null
+ANTHROPIC_API_KEY=k refuses_as 'no model' 2 'INVALID|key||model||repeat,set_setting' chat -p hi </dev/null
 OPENAI_API_KEY=sk-key-of-openai refuses_as "the other provider's key is there: it is suggested" 2 'INVALID|key||api_key||set_setting' chat --model m -p hi </dev/null
 OPENAI_API_KEY=sk-key-of-openai tidemark chat --model m -p hi </dev/null >out 2>err
 check 'by name' grep -q 'tidemark config set provider openai' err
@@ -294,7 +294,7 @@ n=$(sessions)
 refuses_as 'an unknown session' 3 'NOT_FOUND|session|nobody-here|||list_sessions' chat --resume nobody-here -p hi </dev/null
 check_is 'makes none' "$n" "$(sessions)"
 tidemark sessions new --id plain >/dev/null
-refuses_as 'a session that is no chat' 2 'INVALID|session|plain|||start' chat --resume plain -p hi </dev/null
+refuses_as 'a session that is no chat' 2 'INVALID|session|plain|||start,repeat' chat --resume plain -p hi </dev/null
 check_is '--continue: the latest of this directory' "$first" "$(cd elsewhere && tidemark chat --script ../hello.json -p x </dev/null >/dev/null && cd .. &&
     tidemark chat --continue -p four --output json </dev/null 2>/dev/null | json '$.session_id')"
 mkdir empty

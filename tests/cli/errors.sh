@@ -26,7 +26,7 @@ is_error 'a setting that is not there' 'INVALID|key||no_such_setting||list_setti
 printf '{"model":\n"m",}\n' >torn.json
 is_error 'a file that is no JSON: the line' 'INVALID|file||torn.json|2|' config get model --config torn.json
 is_error 'a file that is a directory' 'DENIED|file||.||replace_file' config get model --config .
-is_error 'an option that is not there' 'INVALID|||||' sessions list --no-such-option
+is_error 'an option that is not there' 'INVALID|argument||no_such_option||' sessions list --no-such-option
 is_error 'a store that is not there' "NOT_FOUND|file||$(store_at none | sed 's/^files://')||init_store" --store "$(store_at none)" sessions list
 
 # ---- an export whose third line is not what it was ----
@@ -49,6 +49,38 @@ check_is 'a value that was never set' 'NOT_FOUND|key|pays|gone||' "$(error_types
 echo 2 >amount
 check_status 'with another amount' 1 tidemark resume pays
 check_is 'a step with other arguments than before' 'CHANGED|step|pays|pay||resume' "$(error_types <step.json)"
+
+# ---- settings, files, events, arguments ----
+is_error 'a setting that is not set' 'NOT_FOUND|key||model||set_setting' config get model
+is_error 'a file of the settings that is not there' 'NOT_FOUND|file||none.json||' config get model --config none.json
+is_error 'also for a check' 'NOT_FOUND|file||none.json||' config check --config none.json
+is_error 'a value that a setting does not take' 'INVALID|key||provider||' config set provider wrong
+is_error 'a file that cannot be made' 'NOT_FOUND|file||none/x||' sessions export pays --output none/x
+is_error 'no wait of which there could be a token' 'INVALID|session|pays|||why' token rotate pays
+is_error 'a graph that is not there' 'NOT_FOUND|file||none.json||' run none.json
+is_error 'an event that is not there' 'NOT_FOUND|event|pays||999|show_log' sessions fork pays --at 999
+is_error 'a store of an unknown kind' 'INVALID|argument||store||' --store foo:x sessions list
+is_error 'a word that is no status' 'INVALID|argument||status||' sessions list --status wrong
+is_error 'a step that is not open' 'INVALID|step|pays|nosuch||show_timeline' resume pays --retry nosuch
+# What is wrong with the command line itself, also when --json stands behind it.
+for given in 'config path --json' '--json config path' 'frob --json' 'sessions frob --json'; do
+    # shellcheck disable=SC2086 # words
+    tidemark $given >out 2>err
+    check_is "$given: status" 2 $?
+    check_is "$given: one line of JSON" 'INVALID|||||' "$(error_types <err)"
+    check_is "$given: nothing else" '' "$(cat out)"
+done
+tidemark sessions list --limit x --json 2>err
+check_is 'which argument' 'INVALID|argument||limit||' "$(error_types <err)"
+tidemark sessions list --no-such --json 2>err
+check_is 'one that there is not' 'INVALID|argument||no_such||' "$(error_types <err)"
+tidemark sessions show --json 2>err
+check_is 'one that is missing' 'INVALID|argument||id||' "$(error_types <err)"
+tidemark exec --json -- ./nosuch 2>err
+check_is 'a program that is not there: as of a shell' 127 $?
+check_is 'and as JSON' 'NOT_FOUND|file||./nosuch||' "$(error_types <err)"
+tidemark frob -- --json 2>err
+check 'not behind --' grep -q '^tidemark: ' err
 
 # ---- of a graph ----
 cat >graph.json <<'END_GRAPH'

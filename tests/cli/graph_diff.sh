@@ -124,7 +124,7 @@ check_is 'what stands inside a node must be there as well' 'stuck sub#1/who' \
 tidemark run two.json --session two -q >out 2>&1
 tidemark sessions resume two --input yes -q >out 2>&1
 check 'a new input of a renamed node is asked for as well' eval \
-    "tidemark graph diff two.json one.json --against-live | grep -q 'two  waiting  .*--map r=s --set tone=…'"
+    "tidemark graph diff two.json one.json --against-live | grep -q 'two  waiting  .*--map r=s --set .tone=…'"
 tidemark sessions delete two >/dev/null
 tidemark sessions delete newer >/dev/null
 tidemark graph diff old.json alike.json --against-live >out

@@ -342,8 +342,8 @@ check_is 'knows a fork made by hand' 'y: 1' "$(tidemark resume handmade 2>/dev/n
 begin set1
 check_is 'takes values' 'told: 1' "$(tidemark resume set1 --set api_key=good 2>/dev/null)"
 tidemark exec --session prog2 -- sh -c 'exit 3' >/dev/null 2>&1
-refuses 'of graphs alone' 2 'runs no graph: --set is for graphs' resume prog2 --set a=1
-refuses 'refuses what is for programs' 2 '--accept-change is for programs' resume i1 --accept-change
+refuses_as 'of graphs alone' 2 'INVALID|argument|prog2|set||repeat' resume prog2 --set a=1
+refuses_as 'refuses what is for programs' 2 'INVALID|argument|i1|accept_change||repeat' resume i1 --accept-change
 damage i2 "$(tidemark sessions show i2 --json | json '$.last_seq')"
 tidemark resume i2 >out 2>err
 check_is 'goes on with a damaged one in a fork' '0 y: 1' "$? $(cat out)"
@@ -352,7 +352,7 @@ check 'and says so' holds 'session i2 is damaged' <err
 # ---- what is no graph ----
 tidemark sessions new --id plain >/dev/null
 refuses_as 'a session that ran nothing' 2 'INVALID|session|plain|||start' sessions resume plain
-refuses 'what is for graphs' 2 "runs no graph: --set is for graphs" sessions resume plain --set a=1
+refuses_as 'what is for graphs' 2 'INVALID|argument|plain|set||repeat' sessions resume plain --set a=1
 tidemark exec --session prog -- sh -c 'exit 3' >/dev/null 2>&1
 check_end 'a program goes on as with resume' 3 tidemark sessions resume prog
 

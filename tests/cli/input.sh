@@ -116,7 +116,7 @@ check 'three slashes are one' eval "tidemark --store files://$PWD/abs store init
 check_is 'of a home that is the root as well' "files:$PWD/abs" "$(HOME=/ tidemark --store "files:~$PWD/abs" store init)"
 check 'a name that is only like one' tidemark --store ./files store init
 check_is 'nothing else was made' '' "$(find . -maxdepth 1 \( -name 'Files*' -o -name 'SQLite*' -o -name '*nobody*' -o -name ' *' \))"
-(unset HOME XDG_DATA_HOME TIDEMARK_STORE && refuses 'no home' 2 'give --store' sessions list)
+(unset HOME XDG_DATA_HOME TIDEMARK_STORE && refuses 'no home' 2 'give `--store PATH`' sessions list)
 (unset TIDEMARK_STORE && export XDG_DATA_HOME=relative && refuses 'a relative XDG directory is passed over' 3 '.local/share/tidemark' sessions list)
 
 tidemark sessions export s >after

@@ -191,7 +191,7 @@ check_is 'as JSON, the token elsewhere' '7 waiting Ship 1.2? ok#1 1' \
     "$got $(json '$.status' <out) $(json '$.wait.question' <out) $(json '$.wait.name' <out) $(grep -c '^rt_' token)"
 check_is 'it is not shown then' 0 "$(grep -c rt_ out)"
 id=$(json '$.session_id' <out)
-refuses 'what is for programs alone' 2 '--now is for programs' resume "$id" --now
+refuses_as 'what is for programs alone' 2 'INVALID|argument|*|now||repeat' resume "$id" --now
 
 # ---- cut ----
 touch slow
@@ -313,7 +313,7 @@ check_is 'a key that is never stored is missed before anything runs' 2 "$got"
 check 'and named' eval "grep -qF \"node 'post' needs 'api_key', which is never stored and was not given\" err"
 run needs.json --set api_key=sekret --set nmae=Bob
 check_is 'also an input that nobody sets' 2 "$got"
-check 'with what to give' eval "grep -qF -- '--set name=…' err"
+check 'with what to give' holds "\`--set 'name=…'\` sets it" <err
 check 'a key that nobody reads is noted' eval "grep -qF \"nobody reads 'nmae' (did you mean 'name'?)\" err"
 check_is 'there is no session of it' "$before" "$(sessions)"
 run needs.json --set api_key=sekret --set name=Bob

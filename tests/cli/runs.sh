@@ -216,8 +216,8 @@ done
 check_is 'a dry run names the steps that are finished' '["pay"]' "$(tidemark resume one --dry-run --json | json '$.complete')"
 check_is 'and changes nothing' 1 "$(count one run.started)"
 check_is 'it says what stands in the way' INVALID "$(tidemark sessions resume m --dry-run --json | json '$.refused[0].code')"
-refuses 'what is for graphs' 2 '--map is for graphs' resume one --map a=b
-refuses 'what is for programs' 2 '--now is for programs' sessions resume "$c" --now
+refuses_as 'what is for graphs' 2 'INVALID|argument|*|map||repeat' resume one --map a=b
+refuses_as 'what is for programs' 2 'INVALID|argument|*|now||repeat' sessions resume "$c" --now
 touch go
 check_is 'sessions resume takes what is for programs' shipped "$(tidemark sessions resume one --accept-change --request-id r1 2>/dev/null)"
 rm go

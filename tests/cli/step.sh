@@ -80,7 +80,7 @@ check_is 'the pure one ran again' 2 "$(lines p.ran)"
 check_is 'the once did not' 1 "$(lines o.ran)"
 check 'and it says so' grep -q "step 'o' failed before and must happen once.*--retry 'o'" err
 for option in retry happened; do
-    refuses "a name that is not there, --$option" 2 "--$option: no step 'nosuch' that must happen once has failed or was cut: these are open: 'o'" resume f --$option nosuch
+    refuses "a name that is not there, --$option" 2 "no step 'nosuch' that must happen once has failed or was cut: these are open: 'o'" resume f --$option nosuch
     refuses "nor with what it gave, --$option" 2 "these are open: 'o'" resume f --$option 'o={"q":1}'
 done
 check_end 'with --retry it runs' 4 tidemark resume f --retry o
@@ -133,7 +133,7 @@ one 'a program that is killed' 137 'was killed by signal 9' --effect pure -- sh 
 one 'a time limit' 124 'took longer than 200ms' --effect pure --timeout 200ms -- sleep 1000
 one 'a time limit of a once' 124 'took longer than 200ms' --timeout 200ms -- sleep 1000
 one 'one that ignores SIGTERM' 124 'took longer' --effect pure --timeout 200ms -- sh -c "trap '' TERM; while :; do sleep 1; done"
-one '100 MiB of output' 1 'printed more than 16 MiB: redirect it into a file, or raise --max-output' --effect pure -- head -c 104857600 /dev/zero
+one '100 MiB of output' 1 'printed more than 16 MiB: redirect it into a file, or allow more (max_output)' --effect pure -- head -c 104857600 /dev/zero
 # What must happen once has happened, however much it said: it is recorded with the beginning of that.
 script talks <<'E'
 tidemark step talk --max-output 10 -- sh -c 'echo ran >>talk.ran; printf "éééééé"; exit "$1"' sh "$1" >said

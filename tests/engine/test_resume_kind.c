@@ -136,7 +136,8 @@ static void an_option_of_graphs_is_refused_by_its_name(void **state)
     tide_session *s = make_program(*state);
     enum tide_session_kind kind;
 
-    SAYS(TIDE_INVALID, "--graph", resume_kind(s, &(struct resume_request){.id = "x", .given = graph}, &kind, &err));
+    ABOUT(TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "graph",
+          resume_kind(s, &(struct resume_request){.id = "x", .given = graph}, &kind, &err));
     tide_session_close(s);
 }
 

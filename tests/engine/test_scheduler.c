@@ -196,6 +196,30 @@ static void what_is_due_is_resumed_once_and_nothing_before(void **state)
     assert_int_equal(d->s.ended_badly, 0);
 }
 
+/* The sentence is the same: the clock stands still. */
+static void what_happens_again_is_told_again(void **state)
+{
+    const struct tide_run_result end = {.size = sizeof end, .outcome = TIDE_OUTCOME_INTERRUPTED, .reason = "shutdown"};
+    struct driver *d = driver_of(*state);
+    tide_session *s = NULL;
+    tide_run *r = NULL;
+
+    d->s.automatic = AUTO_ALL;
+    make_ended(*state, "a", NULL);
+    pass_and_step(d);
+    pass_and_step(d);
+    assert_int_equal(d->found, 1);
+    OK(tide_session_open(d->s.store, "a", TIDE_SESSION_APPEND, &s, &err));
+    OK(tide_run_resume(s, &a_program, NULL, &r, &err));
+    OK(tide_run_end(r, &end, &err));
+    tide_run_close(r);
+    tide_session_close(s);
+    pass_and_step(d);
+    assert_int_equal(d->found, 2);
+    pass_and_step(d);
+    assert_int_equal(d->found, 2);
+}
+
 static void which_sessions_go_on_by_themselves(void **state)
 {
     static const struct {
@@ -442,6 +466,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up_mono, tear_down_driver)
         TEST(what_is_due_is_resumed_once_and_nothing_before),
+        TEST(what_happens_again_is_told_again),
         TEST(which_sessions_go_on_by_themselves),
         TEST(no_more_run_at_once_than_may),
         TEST(one_for_which_there_is_no_room_stays_in_line),

@@ -439,11 +439,12 @@ static void read_and_work(struct screen *s)
     }
 }
 
-static void tell(void *arg, const char *line)
+static void tell(void *arg, const char *line, const char *change)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct screen *s = arg;
 
-    view_notice(s->view, line);
+    view_notice(s->view, offer_text(&a, line, change));
 }
 
 static bool is_stopped(void *arg)

@@ -78,8 +78,11 @@ static enum tide_code run_get(struct cli *cli, struct tide_err *err)
     if (cli_settings_open(cli, &s, err))
         return err->code;
     value = config_json(s.config, key);
-    if (value.len == 0)
-        return tide_fail(err, TIDE_NOT_FOUND, "%s is not set: `tidemark config set %s VALUE` sets it", key, key);
+    if (value.len == 0) {
+        tide_fail(err, TIDE_NOT_FOUND, "%s is not set", key);
+        tide_about(err, TIDE_SUBJECT_KEY, key);
+        return tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"%s\",\"value\":null", key);
+    }
     if (cli->out.json) {
         buf_add_str(&cli->out.text, value);
         out_json_end(&cli->out);

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/graph/graph_draw.h"
+#include "cli/next_command.h"
 #include "cli/terminal/glyph.h"
 #include "engine/session_words.h"
 #include "engine/graph_versions.h"
@@ -69,10 +70,12 @@ static void put_nodes(struct out *out, const struct graph_diff *d)
 
 static void put_first(struct out *out, const struct graph_diff *d, enum running_fit fit)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     int64_t shown = 0;
 
     for (size_t i = 0; i < d->n_sessions && shown < FIRST_ONES; i++) {
         const struct running_session *s = &d->sessions[i];
+        const char *help;
 
         if (s->fit != fit)
             continue;
@@ -82,8 +85,14 @@ static void put_first(struct out *out, const struct graph_diff *d, enum running_
             outf(out, "  ");
             glyph_fit(&out->text, str_from(s->title), 40);
         }
-        outf(out, "%s", fit == LIVE_MAPPING ? "  --map " : s->why[0] ? "  " : "");
-        out_value(out, s->why);
+        help = s->arguments ? next_options(&a, &(struct tide_next){.action = TIDE_ACTION_REPEAT,
+                                                                   .session_id = s->id,
+                                                                   .arguments = s->arguments})
+                            : s->why;
+        if (help && help[0]) {
+            outf(out, "  ");
+            out_value(out, help);
+        }
         outf(out, "\n");
     }
     if (d->fits[fit] > shown)

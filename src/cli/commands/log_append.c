@@ -56,7 +56,7 @@ static enum tide_code read_file(const char *path, struct buf *ret_bytes, struct 
     int bad = buf_read_file(ret_bytes, path);
 
     if (bad)
-        return tide_fail_errno(err, bad, "--data: read '%.200s'", path);
+        return tide_fail_file(err, bad, "--data: read", path);
     if (ret_bytes->failed)
         return tide_fail(err, TIDE_TOO_BIG, "--data: '%.200s' is longer than the %zu bytes an event may have", path,
                          ret_bytes->max);

@@ -355,7 +355,7 @@ static enum tide_code take(struct cli *cli, struct resume *r, struct tide_err *e
     if (check_together(a, err) || take_maps(cli, r, err) ||
         take_token(args_text(a, "token"), &r->token_text, &r->ask.token, err) || take_input(a, r, err) ||
         (sets[0] && graph_set_read(sets, &r->graph.memory, err)) ||
-        graph_take_checkpoints("checkpoint-config", config, false, NULL, &r->checkpoints, err))
+        graph_take_checkpoints("checkpoint_config", config, false, NULL, &r->checkpoints, err))
         return err->code;
     take_for_graph(a, r);
     take_for_chat(a, r);

@@ -99,7 +99,7 @@ static enum tide_code read_graph(struct cli *cli, tide_graph **ret, struct tide_
         snprintf(all, sizeof(all), "`tidemark graph check %.150s` shows all of them", file);
         err_advise(err, all);
     }
-    return err->code;
+    return tide_about(err, TIDE_SUBJECT_FILE, file);
 }
 
 /* ---- values ---- */

@@ -122,7 +122,7 @@ static enum tide_code export_to_file(struct exporting *e, tide_session *session,
     buf_cstr(&temp);
     e->fd = mkostemp(temp.ptr, O_CLOEXEC);
     if (e->fd < 0)
-        return tide_fail_errno(err, errno, "export: make a file beside '%.200s'", path);
+        return tide_fail_file(err, errno, "export: make a file beside", path);
     code = export_all(e, session, err);
     if (!code && fsync(e->fd) != 0)
         code = tide_fail_errno(err, errno, "export: sync '%.200s'", path);

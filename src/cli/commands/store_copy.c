@@ -55,7 +55,9 @@ static enum tide_code read_keys(struct copying *c, struct tide_err *err)
     if (cli_store_key(c->cli, c->key[0], &c->key_len[0], err))
         return tide_wrap(err, "copy");
     if (file)
-        return advise(store_key_file(file, "--dst-key-file", c->key[1], &c->key_len[1], err),
+        return advise(store_key_file(file, c->key[1], &c->key_len[1], err)
+                          ? tide_about(err, TIDE_SUBJECT_ARGUMENT, "dst_key_file")
+                          : TIDE_OK,
                       "give a file that holds the key", err)
                    ? tide_wrap(err, "copy")
                    : TIDE_OK;
@@ -77,8 +79,10 @@ static enum tide_code open_one(const struct copying *c, const char *url, bool is
     code = tide_store_open(url, &opt, ret_store, err);
     if (code == TIDE_WRONG_KEY && is_dst)
         tide_fail(err, code, "its key is another one or missing: give --dst-key-file FILE, or --dst-no-key");
-    else if (code == TIDE_NOT_FOUND && !is_dst)
+    else if (code == TIDE_NOT_FOUND && !is_dst) {
         tide_fail(err, code, "no store at '%.200s': name one that is there", store_url_path(url));
+        tide_about(err, TIDE_SUBJECT_FILE, store_url_path(url));
+    }
     c->cli->no_store = code == TIDE_WRONG_KEY && !is_dst;
     return code ? tide_wrap(err, "copy: %s", is_dst ? "DST" : "SRC") : TIDE_OK;
 }
