@@ -49,7 +49,7 @@ changed() {
         END {
             for (path in was)
                 if (!(path in is)) print "gone: " path
-                else if (path ~ /-mark$/ && same_size(was[path], is[path])) continue
+                else if (path ~ /[-.]mark$/ && same_size(was[path], is[path])) continue
                 else if (was[path] != is[path]) print "changed: " path " (" was[path] " -> " is[path] ")"
             for (path in is) {
                 of = path
