@@ -767,6 +767,7 @@ enum tide_run_flags {
     TIDE_RUN_ACCEPT_CHANGE = 2, /* recorded steps answer although they are called with other arguments */
     TIDE_RUN_NOW = 4,           /* resume: end a sleep before it is due */
     TIDE_RUN_IF_OVER = 8,       /* start: TIDE_UNFINISHED unless the last run completed or was cancelled */
+    TIDE_RUN_DELIVER = 16,      /* ensure: start a new run after a completed one when a message is queued for it */
 };
 
 /* Called before each further try while the store cannot be written, and with why NULL when it can again. Non-zero gives up. */

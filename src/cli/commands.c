@@ -10,9 +10,9 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_log_append, cmd_log_show, cmd_state, cmd_store_init, cmd_store_info, cmd_store_check, cmd_store_compact,
     cmd_store_copy, cmd_doctor, cmd_completion, cmd_help, cmd_version, cmd_why, cmd_sessions_timeline, cmd_recover,
     cmd_exec, cmd_step, cmd_wait, cmd_sleep, cmd_set, cmd_get, cmd_checkpoint, cmd_chat, cmd_resume, cmd_cancel,
-    cmd_sessions_send, cmd_token_rotate, cmd_config_list, cmd_config_get, cmd_config_set, cmd_config_check,
-    cmd_graph_check, cmd_graph_show, cmd_graph_import, cmd_graph_schema, cmd_sessions_resume, cmd_torture, cmd_run,
-    cmd_graph_diff, cmd_sessions_trust, cmd_store_trust, cmd_schema, cmd_notify;
+    cmd_sessions_send, cmd_sessions_queue, cmd_token_rotate, cmd_config_list, cmd_config_get, cmd_config_set,
+    cmd_config_check, cmd_graph_check, cmd_graph_show, cmd_graph_import, cmd_graph_schema, cmd_sessions_resume,
+    cmd_torture, cmd_run, cmd_graph_diff, cmd_sessions_trust, cmd_store_trust, cmd_schema, cmd_notify;
 
 extern const struct command cmd_sessions_transcript;
 
@@ -37,6 +37,7 @@ const struct command *const commands[] = {
     &cmd_sessions_timeline,
     &cmd_sessions_transcript,
     &cmd_sessions_send,
+    &cmd_sessions_queue,
     &cmd_sessions_resume,
     &cmd_sessions_checkpoints,
     &cmd_sessions_inspect,

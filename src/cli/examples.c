@@ -32,6 +32,7 @@ static const struct {
     {"sessions timeline", "tidemark sessions timeline deploy", "tidemark sessions timeline deploy --width 100"},
     {"sessions send", "tidemark sessions send notes 'use the other branch'",
      "tidemark sessions send notes 'one more thing' --json"},
+    {"sessions queue", "tidemark sessions queue notes", "tidemark sessions queue notes --json"},
     {"sessions resume", "tidemark sessions resume deploy --input yes",
      "tidemark sessions resume tides --dry-run --checkpoint \"$(tidemark sessions checkpoints tides --ids | tail -n 1)\""},
     {"sessions checkpoints", "tidemark sessions checkpoints notes", "tidemark sessions checkpoints notes --ids"},

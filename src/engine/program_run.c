@@ -227,7 +227,8 @@ static enum tide_code supervise(struct program_run *r, struct supervisor *s, tid
     if (code)
         return code;
     opt->fields = buf_cstr(&fields);
-    opt->flags |= (r->degrade ? TIDE_RUN_CONTINUE : 0u) | (r->begin == PROGRAM_START ? TIDE_RUN_IF_OVER : 0u);
+    opt->flags |= (r->degrade ? TIDE_RUN_CONTINUE : 0u) | (r->begin == PROGRAM_START ? TIDE_RUN_IF_OVER : 0u) |
+                  (r->begin == PROGRAM_SEND ? TIDE_RUN_DELIVER : 0u);
     opt->trouble = supervisor_trouble;
     opt->trouble_arg = s;
     code = begin_run(r, session, before, opt, resumed, &ensured, &run, err);

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/yes_no.h"
 #include "session/run.h"
+#include "session/settle.h"
 #include "session/status.h"
 
 enum { OF_PROGRAM = 1, OF_CHAT = 2, OF_GRAPH = 4 };
@@ -238,11 +239,19 @@ enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind
     return TIDE_OK;
 }
 
+bool resume_delivers(const tide_session *session)
+{
+    return settle_delivers(session->state);
+}
+
 enum tide_code send_queue(tide_store *store, const char *session, struct str content, char ret_queue_id[QUEUE_ID_SIZE],
                           int64_t *ret_seq, struct tide_err *err)
 {
     AUTO(buf_done) struct buf body = BUF_INIT(content.len + 4096);
     struct json_out o = json_out_to(&body);
+    struct tide_new_event ev;
+    tide_session *s = NULL;
+    enum tide_code code;
     char id[TIDE_ID_SIZE];
 
     session_make_id(store_of(store), "q", id);
@@ -251,6 +260,12 @@ enum tide_code send_queue(tide_store *store, const char *session, struct str con
     json_out_kstr(&o, STR("queue_id"), str_from(ret_queue_id));
     json_out_kraw(&o, STR("content"), content);
     json_out_end(&o, '}');
-    return tide_session_input(store, session, -1, &(struct tide_new_event){"queue.added", buf_cstr(&body), body.len}, 1,
-                              ret_seq, err);
+    ev = (struct tide_new_event){"queue.added", buf_cstr(&body), body.len};
+    /* With the lease, for a moment: so it is found among the sessions that recovery looks at. Somebody who has it takes it. */
+    code = tide_session_open(store, session, TIDE_SESSION_APPEND, &s, err);
+    code = code ? code : tide_session_append(s, TIDE_APPEND_RELEASE, &ev, 1, ret_seq, err);
+    tide_session_close(s);
+    return code == TIDE_HELD || code == TIDE_CONFLICT || code == TIDE_FENCED
+               ? tide_session_input(store, session, -1, &ev, 1, ret_seq, err)
+               : code;
 }

@@ -59,6 +59,9 @@ enum tide_code resume_plan(tide_session *session, const struct tide_run_options 
  */
 enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind, struct tide_err *err) MUST_CHECK;
 
+/* Whether a message is queued that a run could take now. */
+bool resume_delivers(const tide_session *session);
+
 /* Queues it. `content`: JSON. */
 #define QUEUE_ID_SIZE 40
 enum tide_code send_queue(tide_store *store, const char *session, struct str content, char ret_queue_id[QUEUE_ID_SIZE],

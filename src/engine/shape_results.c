@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What commands did that have little to say: several shapes over one struct. */
+#include "engine/message_queue.h"
 #include "engine/shapes.h"
 
 #define AT(member) SHAPE_AT(struct command_result, member)
@@ -64,6 +65,13 @@ SHAPE(compacted, "A store whose write-ahead log was moved into its main file.",
 SHAPE(store_trusted, "Sessions of a store that were not trusted.",
       {"untrusted", SHAPE_INT, AT(n), 0, "how many are not trusted now"},
       {"trusted_now", SHAPE_INT, AT(before), 0, "how many were trusted by this"});
+#undef AT
+
+#define AT(member) SHAPE_AT(struct queued_message, member)
+
+SHAPE(queued_message, "A message that no run has taken yet.", {"queue_id", SHAPE_TEXT, AT(queue_id), 0, "its id"},
+      {"seq", SHAPE_INT, AT(seq), 0, "its event"}, {"ts", SHAPE_TIME, AT(ts_ms), 0, "when it was sent"},
+      {"content", SHAPE_STR, AT(content), 0, "what it says"});
 #undef AT
 
 #define AT(member) SHAPE_AT(struct trust_report, member)

@@ -29,6 +29,7 @@ const struct shape *const shapes[] = {
     &shape_pruned,
     &shape_appended,
     &shape_queued,
+    &shape_queued_message,
     &shape_cancelled,
     &shape_token,
     &shape_resumed,

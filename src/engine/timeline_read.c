@@ -484,6 +484,7 @@ static const struct drawn {
     {"llm.error", on_error, false},
     {"node.failed", on_node_failed, true},
     {"queue.added", on_input, false},
+    {"queue.withdrawn", on_input, false},
     {"cancel.requested", on_input, false},
     {"approval.given", on_input, false},
     {"node.started", on_node_started, true},

@@ -4,6 +4,7 @@
  * start there: the names and values that are given, its nodes (resume_check_nodes.c), what would happen again.
  */
 #include "graph/resume.h"
+#include "session/settle.h"
 #include "session/status.h"
 #include "session/token.h"
 
@@ -22,7 +23,8 @@ static void check_answer(struct outlook *o, const struct status *st)
     bool due = strcmp(st->reason, "due") == 0; /* a default has answered it: it goes on, and takes no other answer */
     bool waiting = st->status == TIDE_STATUS_WAITING && !due, given = o->opt->input || o->opt->token;
 
-    if (waiting && !given && !o->opt->checkpoint && !o->opt->message) {
+    if (waiting && !given && !o->opt->checkpoint && !o->opt->message &&
+        !(o->s->state->ledger.queue.live && settle_takes_queue(r))) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
                        WORDS(o, "session '%s' waits for %s%s%.200s", id, r->wait_kind ? r->wait_kind : "input",
                              r->question ? ": " : "", r->question ? r->question : ""));

@@ -425,8 +425,9 @@ static enum tide_code check_word(struct resuming *m, const struct action *answer
 /* A message came instead of an answer: the wait is over, and a new run continues the chain. */
 static bool is_superseded(const struct resuming *m)
 {
-    return m->status.status == TIDE_STATUS_WAITING && m->opt->message && !m->opt->input && !m->opt->token &&
-           !m->by_default;
+    bool message = m->opt->message || (m->s->state->ledger.queue.live && settle_takes_queue(&m->s->state->ledger.run));
+
+    return m->status.status == TIDE_STATUS_WAITING && message && !m->opt->input && !m->opt->token && !m->by_default;
 }
 
 static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
@@ -644,11 +645,12 @@ enum due { DUE_START, DUE_RESUME, DUE_NOTHING, DUE_ANSWER, DUE_PERSON };
 static enum due what_is_due(const struct tide_session *s, const struct tide_run_options *opt, const struct status *st)
 {
     const struct run *r = &s->state->ledger.run;
-    bool answered = opt->input || opt->token || opt->message;
+    bool delivers = opt->flags & TIDE_RUN_DELIVER && settle_delivers(s->state);
+    bool answered = opt->input || opt->token || opt->message || delivers;
 
     if (!s->state->ledger.runs)
         return DUE_START;
-    if (run_is_over(r) && opt->message)
+    if (run_is_over(r) && (opt->message || delivers))
         return DUE_START;
     if (r->end == RUN_COMPLETED && !opt->token) /* a token is judged */
         return DUE_NOTHING;

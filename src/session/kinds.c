@@ -89,6 +89,7 @@ static const struct kind kinds[] = {
     {"cancel.requested", KIND_INPUT, FIELDS({"by", F_STRING, OPT}, {"reason", F_STRING, OPT}), ledger_cancel, NULL},
     {"queue.added", KIND_INPUT | KIND_MOVES, FIELDS({"queue_id", F_STRING, NEED}, {"content", F_ANY, OPT}), ledger_queue_added, NULL},
     {"queue.taken", 0, FIELDS({"queue_id", F_STRING, NEED}), ledger_queue_taken, NULL},
+    {"queue.withdrawn", KIND_INPUT, FIELDS({"queue_id", F_STRING, NEED}, {"by", F_STRING, OPT}), ledger_queue_taken, NULL},
     {"message.user", KIND_MESSAGE, MESSAGE, ledger_turn, content_message},
     {"message.assistant", KIND_MESSAGE, MESSAGE, ledger_turn, content_message},
     {"message.tool", KIND_MESSAGE, MESSAGE, ledger_turn, content_message},

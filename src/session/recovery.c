@@ -100,8 +100,13 @@ static const enum tide_recovered_action actions[] = {[SETTLED_INTERRUPTED] = TID
                                                      [SETTLED_TOKEN_EXPIRED] = TIDE_RECOVERED_TOKEN_EXPIRED,
                                                      [SETTLED_ANSWERED] = TIDE_RECOVERED_ANSWERED};
 
-static bool is_due(const struct run *r, int64_t now_ms)
+/* A sleep that is over, or a message that a run could take. */
+static bool is_due(const struct state *s, int64_t now_ms)
 {
+    const struct run *r = &s->ledger.run;
+
+    if (settle_delivers(s))
+        return true;
     return r->end == RUN_OPEN && r->waiting && r->due_ms && r->due_ms <= now_ms;
 }
 
@@ -116,7 +121,7 @@ static void describe(struct recovering *m, struct judged *j, const struct head *
     j->what = (struct tide_recovered){
         .session_id = j->id,
         .action = j->settled             ? actions[j->settled]
-                  : is_due(r, m->now_ms) ? TIDE_RECOVERED_DUE
+                  : is_due(s, m->now_ms) ? TIDE_RECOVERED_DUE
                                          : TIDE_RECOVERED_RESUMABLE,
         .status = j->status.status,
         .why = j->status.why,
@@ -126,7 +131,7 @@ static void describe(struct recovering *m, struct judged *j, const struct head *
         .by_person = r->by_person || s->ledger.cancel_seq > r->active_seq,
         .seq = r->end == RUN_OPEN ? r->since_seq : r->ended_seq,
     };
-    j->tell = j->settled || is_due(r, m->now_ms) ||
+    j->tell = j->settled || is_due(s, m->now_ms) ||
               (m->flags & TIDE_RECOVER_ALL && r->end == RUN_INTERRUPTED && j->status.is_resumable);
 }
 

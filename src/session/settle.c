@@ -2,6 +2,7 @@
 /* One rule for each way a run can lapse. A wait for a timer never lapses: it is due. */
 #include "session/settle.h"
 
+#include "session/status.h"
 #include "session/token.h"
 
 static bool is_open(const struct run *r)
@@ -149,9 +150,27 @@ void settle_for_new_run(struct draft *d, const struct state *s)
     draft_close(d);
 }
 
+bool settle_takes_queue(const struct run *r)
+{
+    return is_open(r) && r->waiting && !r->due_ms && r->wait_kind &&
+           strcmp(r->wait_kind, tide_wait_kind_name(TIDE_WAIT_INPUT)) == 0;
+}
+
+bool settle_delivers(const struct state *s)
+{
+    const struct ledger *l = &s->ledger;
+    enum tide_session_kind kind = session_kind(s);
+
+    if (!l->queue.live || !ledger_has_program(l))
+        return false;
+    return settle_takes_queue(&l->run) ||
+           (l->run.end == RUN_COMPLETED && (kind == TIDE_KIND_CHAT || kind == TIDE_KIND_PROGRAM));
+}
+
 bool settle_is_live(const struct state *s)
 {
-    return is_open(&s->ledger.run) || s->ledger.run.end == RUN_INTERRUPTED || s->ledger.notify_from;
+    return settle_delivers(s) || is_open(&s->ledger.run) || s->ledger.run.end == RUN_INTERRUPTED ||
+           s->ledger.notify_from;
 }
 
 static void earlier(int64_t *at, int64_t ms)
@@ -165,7 +184,7 @@ int64_t settle_wake_ms(const struct state *s)
     const struct run *r = &s->ledger.run;
     int64_t at = INT64_MAX;
 
-    if (is_open(r) && !r->waiting)
+    if ((is_open(r) && !r->waiting) || settle_delivers(s))
         return 0;
     if (s->ledger.notify_from && !s->ledger.notify_retry_ms)
         return 0;

@@ -30,6 +30,11 @@ void settle_for_resume(struct draft *d, const struct state *s, const char *reaso
 /* A new chain begins: one that waits is superseded. */
 void settle_for_new_run(struct draft *d, const struct state *s);
 
+/* Whether the wait that is open takes a message from the queue; and whether there is one that a run could take now: that of such
+ * a wait, or a new one after the last has completed. Recovery delivers it. */
+bool settle_takes_queue(const struct run *r);
+bool settle_delivers(const struct state *s);
+
 /* Whether recovery has to look at it again though nobody holds it, and from when on (0: at once; INT64_MAX: not by the clock). */
 bool settle_is_live(const struct state *s);
 int64_t settle_wake_ms(const struct state *s);

@@ -9,6 +9,7 @@
 #include "session/status_internal.h"
 
 #include "base/invariant.h"
+#include "session/settle.h"
 
 /* ---- Which it is --------------------------------------------------------------------------------------------------- */
 
@@ -206,6 +207,8 @@ void status_derive_alive(struct status *s, const struct state *state, const stru
     memset(s, 0, sizeof *s);
     s->kind = kind;
     derive(&o, alive->owner);
+    if (settle_delivers(state) && (s->status == TIDE_STATUS_IDLE || s->status == TIDE_STATUS_WAITING))
+        s->is_resumable = s->needs_resume = true;
     translate(s);
     status_say(&o);
     status_offer(&o);

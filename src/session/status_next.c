@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "session/settle.h"
+
 /* ---- What stands in the way ---------------------------------------------------------------------------------------- */
 
 /* A node that must happen once and was cut. */
@@ -167,6 +169,11 @@ static void next_waiting(const struct subject *o)
     int64_t due_ms = status_due_ms(o);
     bool due = due_ms && due_ms <= o->now_ms;
 
+    if (settle_delivers(o->state)) {
+        offer_resume(o, 0);
+        offer(o, TIDE_ACTION_RECOVER)->wants = ACTION_RUN_DUE;
+        return;
+    }
     if (due_ms)
         offer_resume(o, due ? 0 : ACTION_NOW);
     else if (can_resume(o))

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 
 #include "base/timefmt.h"
+#include "session/settle.h"
 
 #define QUOTE_MAX 200 /* bytes of a question or message that are quoted */
 
@@ -344,6 +345,10 @@ void status_say(const struct subject *o)
         say(o->st, " was answered with no, and can be asked again");
     }
     say_leftover(o);
+    if (o->state->ledger.queue.live)
+        say(o->st, "; %zu message%s queued%s", o->state->ledger.queue.live,
+            o->state->ledger.queue.live == 1 ? " is" : "s are",
+            settle_delivers(o->state) ? ", and delivered as soon as something runs it" : "");
     if (o->run->degraded)
         say(o->st,
             " (durability: degraded: %" PRId64 " event%s of it waited in memory while the store could not be written)",

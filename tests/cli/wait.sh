@@ -127,7 +127,7 @@ tidemark exec --session past -- ./asks input 2020-01-01T00:00:00Z >out 2>err
 check 'a deadline in the past is refused' grep -q 'deadline of wait .go. has passed' err
 check_is 'and nothing waits' idle "$(status_of past)"
 tidemark exec --session dl -- ./asks input 1h >/dev/null 2>err
-check 'a deadline is shown' grep -qE 'deadline  20[0-9-]+T' err
+check 'a deadline is shown' grep -qE 'deadline  20[0-9-]+ [0-9]' err
 refuses 'a deadline that is none' 2 'neither a duration from now nor a time' token rotate dl --deadline soon
 
 script late <<'E'
@@ -198,7 +198,7 @@ E
 echo 3h >nap
 tidemark exec --session sl -- ./sleeps >out 2>err
 check_is 'a run that sleeps ends with exit status 7' 7 $?
-check 'and says until when' grep -qE 'session sl sleeps until 20[0-9-]+T.*nap' err
+check 'and says until when' grep -qE 'session sl sleeps until 20[0-9-]+ [0-9].*nap' err
 check 'and what continues it' grep -q 'tidemark recover --run-due' err
 check_is 'it waits' waiting "$(status_of sl)"
 refuses_as 'before it is due' 2 'INVALID|session|sl|||resume' resume sl

@@ -190,6 +190,8 @@ enum tide_code resume_session(struct cli *cli, struct resume *r, struct tide_err
     }
     if (r->dry_run)
         return dry_run(cli, r, kind, session, err);
+    if (!r->ask.input && !r->ask.token && resume_delivers(session))
+        p.begin = PROGRAM_SEND; /* of a completed one: a new run takes what is queued */
     if (kind == TIDE_KIND_CHAT) {
         tide_session_close(TAKE(session));
         return resume_chat(cli, r, err);

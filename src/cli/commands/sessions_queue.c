@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark sessions queue: messages that no run has taken yet. */
+#include <inttypes.h>
+
+#include "base/timefmt.h"
+#include "cli/cli.h"
+#include "engine/message_queue.h"
+#include "engine/shapes.h"
+
+static const struct opt options[] = {
+    {.name = "withdraw", .type = VALUE_TEXT, .value = "QUEUE_ID", .help = "take this message out of the queue"},
+    {.name = NULL},
+};
+
+static void print_message(void *arg, const struct queued_message *m)
+{
+    struct out *out = arg;
+    char when[TIME_PEOPLE_SIZE];
+
+    if (out->json) {
+        out_shape(out, &shape_queued_message, m);
+        return;
+    }
+    outf(out, "%s  %s  ", m->queue_id, time_people(when, m->ts_ms));
+    out_value(out, m->content.ptr);
+    outf(out, "\n");
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    const char *withdrawn = args_text(&cli->args, "withdraw");
+    int64_t seq = 0;
+
+    if (cli_store_open(cli, withdrawn ? NEED_WRITE : NEED_READ, 0, err) ||
+        cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err))
+        return err->code;
+    if (!withdrawn)
+        return message_queue_list(session, print_message, &cli->out, err);
+    if (message_queue_withdraw(cli->store, session, withdrawn, &seq, err))
+        return err->code;
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_queued,
+                  &(struct command_result){.session_id = tide_session_id(session), .queue_id = withdrawn, .seq = seq});
+    else
+        outf(&cli->out, "withdrawn from session %s: %s\n", tide_session_id(session), withdrawn);
+    return TIDE_OK;
+}
+
+const struct command cmd_sessions_queue = {
+    .group = "sessions",
+    .name = "queue",
+    .run = run,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .options = options,
+    .help = "list the messages that no run has taken yet, or withdraw one",
+    .more =
+        "A run that waits for input, and a chat or a program that has completed, take them with `tidemark resume ID` or\n"
+        "`tidemark recover --run-due`. A message cannot be withdrawn while a process runs the session.",
+};
