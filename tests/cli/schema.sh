@@ -122,6 +122,7 @@ tidemark sessions import brief.jsonl --json | is_a created 'an imported session'
 tidemark store init --json | is_a store 'a store'
 tidemark store compact --json | is_a compacted 'a compacted store'
 tidemark sessions send fresh 'a word' --queue --json | is_a queued 'a message'
+tidemark sessions queue fresh --json | is_a queued_message 'a message that nobody has taken'
 tidemark token rotate parks --json | is_a token 'a token'
 tidemark token rotate parks --json --token-fd 9 9>/dev/null | is_a token 'a token in a descriptor'
 tidemark resume parks --input yes --request-id once >/dev/null 2>&1
