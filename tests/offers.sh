@@ -159,7 +159,6 @@ offer_try() {
         for name in $(env | sed -n 's/^\(TIDEMARK_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
         # shellcheck disable=SC1091
         . "$1/env"
-        PATH=$offers/bin:$PATH
         cd "$(cat "$1/cwd")" 2>/dev/null || cd "$work" || exit 1
         command=$(offer_filled "$(cat "$1/command")")
         [ -z "$store" ] || command="tidemark --store '$store' ${command#tidemark }"
@@ -168,7 +167,7 @@ offer_try() {
             offers_in "$offers/list" | cut -d '|' -f 2- | grep -qxF -- "$id|$(cat "$1/command")" || exit 0
         fi
         before=$(offer_state "$store")
-        timeout 5 bash -c "$command" </dev/null >"$offers/out" 2>&1
+        timeout 5 env "PATH=$offers/bin:$PATH" bash -c "$command" </dev/null >"$offers/out" 2>&1
         status=$?
         [ "$before" != "$(offer_state "$store")" ] || same=yes
         offer_judged "$1" $status $same ||

@@ -163,6 +163,7 @@ enum tide_code args_check(const char *what, enum value_type type, const struct o
     case VALUE_DATA:
     case VALUE_COMMAND:
     case VALUE_SCHEMA:
+    case VALUE_SETTING:
         return check_utf8(what, text, err);
     case VALUE_DURATION:
         return duration_check(what, text, &ret_value->number, err);

@@ -40,6 +40,7 @@ enum value_type {
     VALUE_SHELL, /* bash, zsh, fish */
     VALUE_COMMAND,
     VALUE_SCHEMA,   /* the name of a shape */
+    VALUE_SETTING,  /* a key of the settings */
     VALUE_DURATION, /* 500ms, 90s, 15m, 3h, 2d; the number is milliseconds */
     VALUE_SINCE,    /* a duration before now, or a time in UTC; the number is Unix milliseconds */
     VALUE_WHEN,     /* a duration from now, or a time in UTC; the number is Unix milliseconds */

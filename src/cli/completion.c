@@ -82,11 +82,19 @@ static const char *source_of(enum value_type type)
         return "commands";
     case VALUE_SCHEMA:
         return "schemas";
+    case VALUE_SETTING:
+        return "settings";
     case VALUE_DATA:
         return "data";
     default:
         return NULL;
     }
+}
+
+/* --session takes a new id or that of a session that there is: only those can be offered. */
+static const char *source_of_option(const struct opt *o)
+{
+    return o->type == VALUE_ID && strcmp(o->name, "session") == 0 ? "sessions" : source_of(o->type);
 }
 
 /* ---- bash and zsh: the same case tables, other ways to offer ---- */
@@ -96,7 +104,7 @@ static void put_value_case(struct out *out, const struct command *c, const struc
 {
     char name[64];
 
-    if (o->type == VALUE_NONE || (!o->words && !source_of(o->type)))
+    if (o->type == VALUE_NONE || (!o->words && !source_of_option(o)))
         return;
     outf(out, "    '%s '--%s", c ? words_of(c, name) : "", o->name);
     if (o->letter)
@@ -105,7 +113,7 @@ static void put_value_case(struct out *out, const struct command *c, const struc
     if (o->words)
         put_quoted(out, o->words, false);
     else
-        outf(out, "@%s", source_of(o->type));
+        outf(out, "@%s", source_of_option(o));
     outf(out, "; return ;;\n");
 }
 
@@ -234,6 +242,7 @@ static void print_bash(struct out *out)
          "    @data) _tidemark_data; return ;;\n"
          "    @shells) words='bash zsh fish' ;;\n"
          "    @schemas) words=$(tidemark schema --names 2>/dev/null) ;;\n"
+         "    @settings) words=$(tidemark config list --names 2>/dev/null) ;;\n"
          "    @commands) words='");
     put_command_list(out);
     outf(out,
@@ -277,6 +286,7 @@ static void print_zsh(struct out *out)
          "    @data) compset -P @ && _files ;;\n"
          "    @shells) compadd bash zsh fish ;;\n"
          "    @schemas) compadd -- ${(f)\"$(tidemark schema --names 2>/dev/null)\"} ;;\n"
+         "    @settings) compadd -- ${(f)\"$(tidemark config list --names 2>/dev/null)\"} ;;\n"
          "    @commands) compadd --");
     put_command_list(out);
     outf(out, " ;;\n"
@@ -408,6 +418,9 @@ static void print_fish(struct out *out)
               "end\n"
               "function __tidemark_schemas\n"
               "    tidemark schema --names 2>/dev/null\n"
+              "end\n"
+              "function __tidemark_settings\n"
+              "    tidemark config list --names 2>/dev/null\n"
               "end\n"
               "function __tidemark_shells\n"
               "    printf '%%s\\n' bash zsh fish\n"

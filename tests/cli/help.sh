@@ -34,9 +34,8 @@ check 'help comes before complaints' tidemark sessions rollback --help --bogus
 # page_of WORD: the manual page of a command's family.
 page_of() {
     case $1 in
-        resume | cancel | token) set -- exec ;;
+        cancel | token) set -- exec ;;
         wait | sleep | set | get | checkpoint) set -- step ;;
-        why) set -- recover ;;
     esac
     set -- "$TIDE_SOURCE/man/tidemark-$1.1.scd"
     [ -f "$1" ] || set -- "$TIDE_SOURCE/man/tidemark.1.scd"
@@ -69,6 +68,11 @@ if command -v cc >/dev/null; then
 else
     skip 'the example of the library compiles' 'no cc here'
 fi
+
+# What is in the tree for readers is installed.
+grep -hoE "^ *'[A-Za-z./_-]+',?$" "$TIDE_SOURCE/meson.build" "$TIDE_SOURCE/examples/meson.build" | grep -oE "[A-Za-z./_-]+'" | tr -d "'" >installed
+(cd "$TIDE_SOURCE" && for file in docs/*.* examples/*.*; do grep -qxF "${file#examples/}" "$work/installed" || echo "$file"; done) | grep -vx 'examples/meson.build' >unhelped
+check_is 'every document and example is installed' '' "$(cat unhelped)"
 
 # Every kind of event stands in its manual page, beginning a paragraph; the page and its readers know of each other.
 sed -n 's/^    {"\([a-z_.]*\)", \(0\|KIND_.*\),.*/\1/p' "$TIDE_SOURCE/src/session/kinds.c" | sort -u >kinds
@@ -138,6 +142,8 @@ check_is 'bash completes session ids' 'a ' "$(complete_bash sessions show '')"
 check_is 'bash completes the commands of a group for help' 'checkpoint checkpoints ' "$(complete_bash help sessions check)"
 check_is 'bash completes the groups for help' 'schema sessions set sleep state step store ' "$(complete_bash help s)"
 check_is 'bash offers nothing for help of what is no group' ' ' "$(complete_bash help state '')"
+check_is 'bash completes sessions for exec --session' 'a ' "$(complete_bash exec --session '')"
+check_is 'bash completes keys of the settings' 'max_turns ' "$(complete_bash config set max_tu)"
 touch data-file
 check_is 'bash completes files behind --data @' '@data-file ' "$(complete_bash log append a --data @data-f)"
 check_is 'also where @ is a word of its own, as it is when typed' '@data-file ' "$(complete_bash log append a --data @ data-f)"

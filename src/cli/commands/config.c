@@ -49,6 +49,11 @@ static enum tide_code run_list(struct cli *cli, struct tide_err *err)
 {
     AUTO(settings_done) struct settings s = {0};
 
+    if (args_on(&cli->args, "names")) {
+        for (const struct config_key *k = config_keys; k->name; k++)
+            outf(&cli->out, "%s\n", k->name);
+        return TIDE_OK;
+    }
     if (cli_settings_open(cli, &s, err))
         return err->code;
     if (cli->out.json)
@@ -62,6 +67,8 @@ const struct command cmd_config_list = {
     .group = "config",
     .name = "list",
     .run = run_list,
+    .options =
+        (const struct opt[]){{.name = "names", .help = "only the names of the keys, one per line"}, {.name = NULL}},
     .help = "show every key, its value and the source of the value",
 };
 
@@ -97,7 +104,7 @@ const struct command cmd_config_get = {
     .group = "config",
     .name = "get",
     .run = run_get,
-    .operands = {{"KEY", VALUE_TEXT, 0}},
+    .operands = {{"KEY", VALUE_SETTING, 0}},
     .help = "print the effective value of a key: default, file or environment",
 };
 
@@ -127,7 +134,7 @@ const struct command cmd_config_set = {
     .group = "config",
     .name = "set",
     .run = run_set,
-    .operands = {{"KEY", VALUE_TEXT, 0}, {"VALUE", VALUE_TEXT, OPERAND_OPTIONAL}},
+    .operands = {{"KEY", VALUE_SETTING, 0}, {"VALUE", VALUE_TEXT, OPERAND_OPTIONAL}},
     .options = (const struct opt[]){{.name = "unset",
                                      .help = "remove the key from the file, so that its default "
                                              "applies"},
