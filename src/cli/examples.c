@@ -30,6 +30,8 @@ static const struct {
     {"sessions list", "tidemark sessions list", "tidemark sessions list --status waiting --ids"},
     {"sessions show", "tidemark sessions show deploy", "tidemark sessions show deploy --json"},
     {"sessions timeline", "tidemark sessions timeline deploy", "tidemark sessions timeline deploy --width 100"},
+    {"sessions transcript", "tidemark sessions transcript notes",
+     "tidemark sessions transcript notes --format markdown"},
     {"sessions send", "tidemark sessions send notes 'use the other branch'",
      "tidemark sessions send notes 'one more thing' --json"},
     {"sessions queue", "tidemark sessions queue notes", "tidemark sessions queue notes --json"},
