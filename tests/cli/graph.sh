@@ -54,7 +54,7 @@ problem  \$.edges[2].to: edge 'alpha' → 'somewhere': there is no node 'somewhe
          one of: alpha
 
 4 problems" "$(tidemark graph check twice.json)"
-refuses 'no such file' 3 'read none.json: No such file or directory: give the path of the file of a graph' graph check none.json
+refuses 'no such file' 3 'read none.json: there is no such file: give the path of the file of a graph' graph check none.json
 refuses 'a directory' 2 'it is a directory: give the file of a graph' graph check .
 head -c 9000000 /dev/zero >huge.json
 refuses 'a file that is too big' 2 'too big for a graph' graph check huge.json

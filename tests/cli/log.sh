@@ -55,7 +55,7 @@ stream_stops 'a duplicate key' 'duplicate' '{"kind":"a.b","x":1,"x":2}'
 stream_stops 'two values' 'expected the end' '{"kind":"a.b"} {}'
 echo '{"kind":"a.b"}' >own-kind
 # The lease is taken before the first line.
-fails 'a line with a kind of its own beside --kind' 2 'line 1: has its own "kind", but --kind c.d is given' log append s - --kind c.d <own-kind
+fails 'a line with a kind of its own beside --kind' 2 'line 1: has its own "kind", but '"'c.d'"' is given' log append s - --kind c.d <own-kind
 refuses 'data beside a stream' 2 'does not go with -' log append s - --data '{}' </dev/null
 refuses 'another operand than -' 2 'only - (standard input)' log append s file
 
