@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Where a graph begins, what it is for, where its programs are, and how often items of a map are tried.
+# shellcheck disable=SC2016 # dollars and backquotes are part of the texts
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 

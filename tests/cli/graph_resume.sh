@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tidemark sessions resume: a graph goes on where it failed, from a checkpoint, with other values, with another graph; what
 # stands in the way is said before anything is written.
-# shellcheck disable=SC2016,SC2317 # variables are for tidemark to look up; functions are called by name
+# shellcheck disable=SC2016,SC2094,SC2317 # variables are for tidemark to look up; functions are called by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Lists in the order of changes, deleting by filters, and the setting `retention`, which recovery applies.
-# shellcheck disable=SC2317 # functions are called by name
+# shellcheck disable=SC2016,SC2317 # functions are called by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 unset TMUX

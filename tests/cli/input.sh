@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Bad input on every way in: one clear line, the right exit status, nothing half-written.
+# shellcheck disable=SC2016 # dollars and backquotes are part of the texts
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 

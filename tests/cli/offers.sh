@@ -10,9 +10,9 @@ trap 'exit 130' INT TERM
 if [ $# -eq 0 ]; then
     for file in "$TIDE_SOURCE"/tests/cli/*.sh; do
         name=$(basename "$file" .sh)
-        # shellcheck disable=SC2016 # as it stands in the file
         # Not: what is read by others, this one, and what looks at files that an offer that is tried would change or move.
         case $name in lib | offers | *_screen | demo) continue ;; esac
+        # shellcheck disable=SC2016 # as it stands in the file
         grep -q '^[a-z_]*=${1:?' "$file" || set -- "$@" "$name"
     done
 fi

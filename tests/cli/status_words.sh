@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Status in people's words wherever people read it, codes in JSON; what a resumed program says about its steps.
-# shellcheck disable=SC2016,SC2317 # the programs are written with dollars; functions are called by name
+# shellcheck disable=SC2016,SC2094,SC2317 # the programs are written with dollars; functions are called by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 unset TMUX
@@ -116,7 +116,7 @@ check 'a failure that the program went past is not named' eval "grep -q 'exit st
 
 # The count is that of the chain: the program is begun anew.
 rm -f cut
-tidemark exec --session done -- sh -c 'tidemark step one -- true; tidemark step two -- true' >/dev/null
+tidemark exec --session "done" -- sh -c 'tidemark step one -- true; tidemark step two -- true' >/dev/null
 sh -c 'echo $$ >pid; exec tidemark exec --session done -- ./deploy.sh' >/dev/null 2>&1
 check 'why counts the steps of the current chain' eval "tidemark why done | holds '; 1 step had been finished; it was in the middle of migrate'"
 
