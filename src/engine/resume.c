@@ -263,6 +263,7 @@ enum tide_code send_queue(tide_store *store, const char *session, struct str con
     ev = (struct tide_new_event){"queue.added", buf_cstr(&body), body.len};
     /* With the lease, for a moment: so it is found among the sessions that recovery looks at. Somebody who has it takes it. */
     code = tide_session_open(store, session, TIDE_SESSION_APPEND, &s, err);
+    code = code ? code : tide_session_check_trust(s, err);
     code = code ? code : tide_session_append(s, TIDE_APPEND_RELEASE, &ev, 1, ret_seq, err);
     tide_session_close(s);
     return code == TIDE_HELD || code == TIDE_CONFLICT || code == TIDE_FENCED

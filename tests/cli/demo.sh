@@ -11,7 +11,7 @@ export TMPDIR=$work/tmp TIDEMARK=$TIDE_BIN
 check_is 'without a terminal it ends well' '0 0' "$? $(wc -c <err)"
 check 'it shows the program' grep -q 'tidemark step migrate .*--effect once' out
 check 'the supervisor is killed' grep -q '✗ kill -9' out
-check 'why it does not move is said' grep -q 'interrupted_startup' out
+check 'why it does not move is said' grep -q 'interrupted (' out
 check 'it waits for approval' grep -q 'Release it to everyone?' out
 check 'the timeline is drawn' grep -q 'not rerun' out
 check 'what must happen once happened once' grep -q 'Nothing was lost' out
