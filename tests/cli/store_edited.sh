@@ -143,7 +143,7 @@ logs=$kept
 killed() {
     rm -f begun
     # shellcheck disable=SC2016 # for the inner shell
-    "$TIDE_BIN" exec --session "$1" -- sh -c 'echo $$ >begun.1 && mv begun.1 begun && exec sleep 600' 2>/dev/null &
+    "$TIDE_BIN" exec --new-run --session "$1" -- sh -c 'echo $$ >begun.1 && mv begun.1 begun && exec sleep 600' 2>/dev/null &
     wait_for test -s begun
     kill -KILL $! "$(cat begun)"
     wait $! 2>/dev/null
