@@ -297,7 +297,8 @@ close_chat
 
 # ---- a picker ----
 first=$(tidemark chat --script talk.json --no-tools -p 'the first of two' --output json </dev/null | json '$.session_id')
-tidemark chat --script talk.json --no-tools -p 'the second of two' --output json </dev/null >/dev/null
+# shellcheck disable=SC2034 # a check below evaluates it
+second=$(tidemark chat --script talk.json --no-tools -p 'the second of two' --output json </dev/null | json '$.session_id')
 open_picker() {
     rm -f pid ended
     terminal new-session -d -x 110 -y 60 \
