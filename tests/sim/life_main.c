@@ -116,7 +116,8 @@ static void go_on(struct world *w, struct proc *p, int s, const struct view *v)
 
     if (v->status == TIDE_STATUS_WAITING && v->due_ms && v->due_ms > now(w))
         clock_move(w, v->due_ms - now(w));
-    if (v->status == TIDE_STATUS_WAITING && !v->due_ms && strcmp(v->reason, "due") != 0) { /* else its default answers */
+    if (v->status == TIDE_STATUS_WAITING && !v->due_ms &&
+        strcmp(v->reason, "due") != 0) { /* else its default answers */
         plan.answer = true;
         if (chance(w, 50))
             act_rotate(w, p, s);
