@@ -13,11 +13,11 @@ static bool same(const struct event *a, const struct event *b)
            str_eq(a->body, b->body) && memcmp(a->digest, b->digest, DIGEST_SIZE) == 0;
 }
 
-static void check_again(struct arena *a, const struct event *ev, const struct line_mark *mark)
+static void check_again(struct arena *a, const struct event *ev, const struct line_fields *mark)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(ev->body.len + 1000);
     struct event again;
-    struct line_mark again_mark;
+    struct line_fields again_mark;
     struct str line;
     int64_t seq;
 
@@ -37,7 +37,7 @@ static void check_parsed(struct arena *a, struct str line, const struct event *e
     AUTO(buf_done) struct buf spaced = BUF_INIT(line.len + 1);
     enum line_read result;
     struct event parsed;
-    struct line_mark mark;
+    struct line_fields mark;
     struct json *v;
     bool compact;
 
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct str line = {(const char *)data, size};
     struct event ev;
-    struct line_mark mark;
+    struct line_fields mark;
     int64_t seq;
     bool is_event = line_read(&a, line, &ev, &mark) == LINE_EVENT;
 

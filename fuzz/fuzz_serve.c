@@ -140,9 +140,9 @@ static void execute(tide_session *s, struct str text, bool again)
         .size = sizeof opt, .fields = "{\"argv\":[\"x\"],\"cwd\":\"/\"}", .input = again ? "\"yes\"" : NULL};
     const struct tide_run_result failed = {.size = sizeof failed, .outcome = TIDE_OUTCOME_FAILED, .error_code = "exit"};
     struct run_server server;
-    char name[DOOR_NAME_SIZE];
+    char name[RUN_SOCKET_NAME_SIZE];
     tide_run *run = NULL;
-    int door = -1;
+    int listener = -1;
     enum tide_code code = again ? tide_run_resume(s, &opt, NULL, &run, NULL) : tide_run_start(s, &opt, &run, NULL);
 
     MUST(again || code == TIDE_OK); /* one that slept, or whose processes seem to live, is not resumed */

@@ -20,7 +20,7 @@
 /* ---- telling ---- */
 
 /* The same as in the log: whoever listens shows it, and may log it. */
-static void hide(struct tide_agent *a, const char **text, size_t *len, struct buf *clean)
+static void hide_secrets(struct tide_agent *a, const char **text, size_t *len, struct buf *clean)
 {
     if (!*text || !secrets_clean(a->s->store->secrets, (struct str){*text, *len}, clean))
         return;
@@ -37,8 +37,8 @@ void agent_show(struct tide_agent *a, const struct tide_agent_event *event)
 
     if (!a->opt.event)
         return;
-    hide(a, &told.text, &told.text_len, &text);
-    hide(a, &told.args, &args_len, &args);
+    hide_secrets(a, &told.text, &told.text_len, &text);
+    hide_secrets(a, &told.args, &args_len, &args);
     locked = agent_hold(a); /* so that whoever listens to several hears one at a time */
     a->opt.event(a->opt.arg, &told);
     agent_restore(a, locked);
@@ -77,7 +77,7 @@ static void on_hook_report(void *arg, const char *hook, const char *what)
 }
 
 /* What others want, as the store has it. */
-static void look(struct tide_agent *a, int64_t now_ns)
+static void look_for_cancel(struct tide_agent *a, int64_t now_ns)
 {
     struct tide_err err = {0};
     unsigned signs = 0;
@@ -99,12 +99,12 @@ bool agent_stopped(void *agent)
     struct env *env = a->s->store->env;
     int64_t now = env->ops->mono_ns(env);
 
-    if (a->seat && nested_stopped(a))
+    if (a->nested && nested_stopped(a))
         return true;
     if (!a->broken.code && now - a->looked_ns >= LOOK_NS) {
         bool locked = agent_hold(a);
 
-        look(a, now);
+        look_for_cancel(a, now);
         agent_restore(a, locked);
     }
     return a->broken.code || atomic_load(&a->stop) != STOP_NOT;
@@ -115,7 +115,7 @@ bool agent_stopped(void *agent)
 /* Which conversation it is of, where there are several. */
 static void put_whose(struct tide_agent *a, struct json_out *o)
 {
-    const struct conversation_owner *whose = &a->talk.whose;
+    const struct conversation_owner *whose = &a->conversation.whose;
 
     if (!whose->node)
         return;
@@ -154,12 +154,12 @@ void agent_close(struct tide_agent *a)
 
     draft_close(&a->draft);
     redact_latest(a->s->store, &a->draft); /* the model is sent what is stored */
-    conversation_apply(&a->talk, str_from(ev->kind), (struct str){ev->body, ev->body_len});
+    conversation_apply(&a->conversation, str_from(ev->kind), (struct str){ev->body, ev->body_len});
 }
 
 enum tide_code agent_put(struct tide_agent *a, struct tide_err *err)
 {
-    INVARIANT(!a->seat || a->locked); /* the run is not its own */
+    INVARIANT(!a->nested || a->locked); /* the run is not its own */
     if (!a->run)
         return agent_start(a, true, err);
     return a->draft.n ? run_put(a->run, &a->draft, err) : TIDE_OK;
@@ -169,7 +169,7 @@ enum tide_code agent_append(struct tide_agent *a, bool pure, struct tide_err *er
 {
     enum tide_code code = TIDE_OK;
 
-    INVARIANT(!a->seat || a->locked);
+    INVARIANT(!a->nested || a->locked);
     if (!a->run)
         return agent_start(a, false, err);
     if (a->draft.n)
@@ -180,12 +180,12 @@ enum tide_code agent_append(struct tide_agent *a, bool pure, struct tide_err *er
 
 int64_t agent_turn(struct tide_agent *a)
 {
-    const struct conversation *t = &a->talk;
+    const struct conversation *t = &a->conversation;
     int64_t most = a->s->state->ledger.max_turn;
 
     if (t->seen_turn > t->answered_turn)
         return t->seen_turn;
-    if (a->seat)
+    if (a->nested)
         return nested_turn(a);
     return (most > t->seen_turn ? most : t->seen_turn) + 1;
 }
@@ -475,7 +475,7 @@ void tide_agent_free(tide_agent *a)
     map_done(&a->always, NULL);
     map_done(&a->real, wipe_text);
     buf_done(&a->stream.held);
-    conversation_done(&a->talk);
+    conversation_done(&a->conversation);
     past_effects_done(&a->past);
     draft_done(&a->draft);
     buf_done(&a->body);
@@ -528,8 +528,8 @@ enum tide_code tide_agent_read_history(tide_agent *a, tide_message_fn *fn, void 
 
     ERR_LOCAL(err);
     code = a->run ? TIDE_OK : agent_read(a, err);
-    for (size_t i = 0; !code && i < a->talk.n; i++)
-        if (hand_out(a->talk.said[i], fn, arg))
+    for (size_t i = 0; !code && i < a->conversation.n; i++)
+        if (hand_out(a->conversation.said[i], fn, arg))
             return TIDE_OK;
     return code;
 }
@@ -570,8 +570,8 @@ static void list_instructions(const struct tide_agent *a, struct json_out *o)
     static const char begin[] = "\n<instructions path=\"";
     struct str text = str_from(a->opt.instructions);
 
-    if (a->talk.system)
-        (void)conversation_system(&a->talk, &text);
+    if (a->conversation.system)
+        (void)conversation_system(&a->conversation, &text);
     json_out_key(o, STR("instructions"));
     json_out_begin(o, '[');
     for (const char *at; text.len && (at = memmem(text.ptr, text.len, begin, sizeof(begin) - 1));) {
@@ -598,8 +598,8 @@ enum tide_code tide_agent_get_info(tide_agent *a, struct tide_text *ret_json, st
     json_out_kstr(&o, STR("working_dir"), str_from(a->place.cwd));
     list_instructions(a, &o);
     json_out_kint(&o, STR("turns"), l->max_turn);
-    json_out_kint(&o, STR("messages"), (int64_t)a->talk.n);
-    json_out_kint(&o, STR("context_tokens"), a->talk.context_tokens);
+    json_out_kint(&o, STR("messages"), (int64_t)a->conversation.n);
+    json_out_kint(&o, STR("context_tokens"), a->conversation.context_tokens);
     json_out_kint(&o, STR("max_context_tokens"), a->opt.max_context_tokens);
     json_out_kint(&o, STR("input_tokens"), l->input_tokens);
     json_out_kint(&o, STR("output_tokens"), l->output_tokens);

@@ -46,7 +46,7 @@ struct tide_agent {
     struct tide_session *s;
     const char *id;       /* of the session: its handle may be refreshed by others while a hook or tool reads this */
     struct tide_run *run; /* NULL: none is under way */
-    const struct nested_agent *seat; /* the run is somebody else's, and shared; NULL: a chat, with a run of its own */
+    const struct nested_agent *nested; /* the run is somebody else's, and shared; NULL: a chat, with a run of its own */
     struct tide_agent_options opt;
     struct arena arena; /* of what the options point to */
     struct provider *provider;
@@ -57,7 +57,7 @@ struct tide_agent {
     struct tool_place place;
     struct own_tool *own_tools;
     struct map always; /* tools that were allowed for good -> itself */
-    struct conversation talk;
+    struct conversation conversation;
     struct map real; /* id of a call -> its arguments, when they held a secret: here alone, for this process */
     struct secret_stream stream; /* of the answer that is shown while it comes */
     struct past_effects past;
@@ -76,9 +76,9 @@ struct tide_agent {
     char token[TIDE_TOKEN_SIZE];
     bool text_shown;                            /* something of this attempt */
     bool drift_looked;                          /* whether what is rendered now differs from what is stored */
-    int64_t known_seq;                          /* the talk is as of this event; -1: it must be read */
+    int64_t known_seq;                          /* the conversation is as of this event; -1: it must be read */
     int64_t known_messages, known_run;          /* how many there were then, and where the latest run began */
-    bool locked;                                /* of a seat: its lock is held now */
+    bool locked;                                /* of a nested agent: its lock is held now */
     int64_t given_turn;                         /* the same: number of the turn that is under way or comes next */
     struct agent_image images[TIDE_IMAGES_MAX]; /* for the next prompt */
     size_t n_images;
@@ -111,7 +111,7 @@ enum tide_code agent_append(struct tide_agent *a, bool pure, struct tide_err *er
 /* For struct tide_run_options: says when trouble of the store begins and is over; gives up when the agent is stopped. */
 int agent_trouble(void *agent, const struct tide_err *why, int64_t waited_ms);
 
-/* Begins an event in the draft; agent_close() ends it, and the talk has it at once. */
+/* Begins an event in the draft; agent_close() ends it, and the conversation has it at once. */
 struct json_out *agent_open(struct tide_agent *a, const char *kind, int64_t turn);
 struct json_out *agent_message(struct tide_agent *a, const char *kind, int64_t turn);
 void agent_close(struct tide_agent *a);
@@ -143,9 +143,9 @@ void agent_images_drop(struct tide_agent *a);
 
 /* ---- loop.c: the run begins, with what the draft holds; queued, or on disk on return */
 enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *err) MUST_CHECK;
-/* The talk is what the store has. */
+/* The conversation is what the store has. */
 enum tide_code agent_read(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
-/* Turns, until it has answered (of a seat: until its outputs are set). */
+/* Turns, until it has answered (of a nested agent: until its outputs are set). */
 enum tide_code agent_work(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
 /* Says something to the model, as a prompt; asks the hooks of a start. */
 void agent_say(struct tide_agent *a, struct str text);
@@ -175,12 +175,12 @@ const char *agent_answer(struct tide_agent *a, enum tide_decision decision, stru
 void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, struct str *ret_reason);
 void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed, struct str reason);
 
-/* ---- nested.c: an agent in a seat, its conversation read; *ret may be set on failure too */
-enum tide_code nested_enter(const struct nested_agent *seat, const struct tide_agent_options *opt, const char *decides,
-                            struct tide_agent **ret, struct tide_err *err) MUST_CHECK;
+/* ---- nested.c: a nested agent, its conversation read; *ret may be set on failure too */
+enum tide_code nested_enter(const struct nested_agent *nested, const struct tide_agent_options *opt,
+                            const char *decides, struct tide_agent **ret, struct tide_err *err) MUST_CHECK;
 void nested_leave(struct tide_agent *a);
 
-/* ---- nested_work.c. Without a seat the first four do nothing. */
+/* ---- nested_work.c. Not nested, the first four do nothing. */
 
 /* Others may work on the session and the run between these two: around all that takes long and touches neither. */
 void agent_unlock(struct tide_agent *a);
@@ -192,7 +192,7 @@ void agent_restore(struct tide_agent *a, bool was_locked);
 #define SET_OUTPUT "set_output"
 
 bool nested_stopped(struct tide_agent *a);
-bool nested_offers(const struct tide_agent *a, const char *tool); /* true without a seat */
+bool nested_offers(const struct tide_agent *a, const char *tool); /* true unless nested */
 int64_t nested_turn(struct tide_agent *a);    /* a new number, unless it has one that is not used up */
 struct str nested_part(struct tide_agent *a); /* of the script provider; in the scratch arena */
 /* Records the output that these arguments set; *text is what the model is told. False: they are no good. */
@@ -202,7 +202,7 @@ void nested_ask_on(struct tide_agent *a);        /* it has ended, and outputs ar
 /* TIDE_WAITING, and what it waits for is said, unless the wait was answered. */
 enum tide_code nested_answer(struct tide_agent *a, const struct tide_wait_options *wait, struct tide_text *ret_answer,
                              struct tide_err *err) MUST_CHECK;
-/* What was answered about budgets, by all seats together. *ret_refused: no, to what this one asked and was not told yet. */
+/* What was answered about budgets, by all nested agents together. *ret_refused: no, to what this one asked and was not told yet. */
 enum tide_code nested_budgets(struct tide_agent *a, bool *ret_refused, struct tide_err *err) MUST_CHECK;
 
 /* ---- undone_effects.c: read with the conversation; what is taken is not given again */

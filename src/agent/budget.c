@@ -68,15 +68,16 @@ double budget_cost(const struct tide_agent *a, const struct model_usage *u)
 static const char *used_up(struct tide_agent *a)
 {
     const struct ledger *l = &a->s->state->ledger;
-    double cost = (double)l->cost_nano / 1e9, more = (double)(1 + a->talk.budgets);
+    double cost = (double)l->cost_nano / 1e9, more = (double)(1 + a->conversation.budgets);
 
     if (a->opt.max_cost > 0 && cost >= a->opt.max_cost * more)
         return arena_printf(&a->scratch, "the budget of %.4g is used up (%.4g so far): allow as much again?",
                             a->opt.max_cost * more, cost);
-    if (a->opt.max_tokens > 0 && l->input_tokens + l->output_tokens >= a->opt.max_tokens * (1 + a->talk.budgets))
+    if (a->opt.max_tokens > 0 &&
+        l->input_tokens + l->output_tokens >= a->opt.max_tokens * (1 + a->conversation.budgets))
         return arena_printf(&a->scratch,
                             "the budget of %" PRId64 " tokens is used up (%" PRId64 " so far): allow as much again?",
-                            a->opt.max_tokens * (1 + a->talk.budgets), l->input_tokens + l->output_tokens);
+                            a->opt.max_tokens * (1 + a->conversation.budgets), l->input_tokens + l->output_tokens);
     return NULL;
 }
 
@@ -92,12 +93,12 @@ enum tide_code budget_check(struct tide_agent *a, struct tide_err *err)
     code = agent_put(a, err);                 /* what was just used counts */
     if (!code && a->run && a->run->backlog.n) /* also what waits in memory: a budget needs the store */
         code = run_settle(a->run, err);
-    if (!code && a->seat)
+    if (!code && a->nested)
         code = nested_budgets(a, &refused, err);
     question = code ? NULL : used_up(a);
     if (!question)
         return code;
-    name = arena_printf(&a->scratch, "budget-%" PRId64, a->talk.budget_answers + 1);
+    name = arena_printf(&a->scratch, "budget-%" PRId64, a->conversation.budget_answers + 1);
     if (!refused)
         code = agent_approval(a, name, name, question, NULL, &allowed, &reason, err);
     if (!code && !allowed)
@@ -118,16 +119,16 @@ static int64_t context_now(const struct conversation *t)
 
 void budget_trim(struct tide_agent *a)
 {
-    int64_t limit = a->opt.max_context_tokens * a->opt.context_percent / 100, now = context_now(&a->talk);
-    size_t from, to, bytes = conversation_bytes(&a->talk), keep;
+    int64_t limit = a->opt.max_context_tokens * a->opt.context_percent / 100, now = context_now(&a->conversation);
+    size_t from, to, bytes = conversation_bytes(&a->conversation), keep;
     struct json_out *o;
 
     if (now <= limit)
         return;
     keep = (size_t)((double)bytes * ((double)limit * KEEP_PERCENT / 100) / (double)now);
-    if (!conversation_trim(&a->talk, keep, &from, &to))
+    if (!conversation_trim(&a->conversation, keep, &from, &to))
         return;
-    INVARIANT(from <= to && to < a->talk.n - 1); /* what was said last stays */
+    INVARIANT(from <= to && to < a->conversation.n - 1); /* what was said last stays */
     agent_notice(
         a, "the conversation has about %" PRId64 " tokens, %" PRId64 " are allowed: %zu older messages are left out",
         now, limit, to - from + 1);
@@ -135,8 +136,8 @@ void budget_trim(struct tide_agent *a)
     json_out_key(o, STR("dropped"));
     json_out_begin(o, '[');
     json_out_begin(o, '{');
-    json_out_kstr(o, STR("from"), str_from(a->talk.said[from]->id));
-    json_out_kstr(o, STR("to"), str_from(a->talk.said[to]->id));
+    json_out_kstr(o, STR("from"), str_from(a->conversation.said[from]->id));
+    json_out_kstr(o, STR("to"), str_from(a->conversation.said[to]->id));
     json_out_kint(o, STR("messages"), (int64_t)(to - from + 1));
     json_out_end(o, '}');
     json_out_end(o, ']');

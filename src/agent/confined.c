@@ -35,7 +35,7 @@ static int open_beneath(int dir, const char *path, uint64_t flags)
     return (int)fd;
 }
 
-static enum tide_code refuse(int errnum, struct str path, struct tide_err *err)
+static enum tide_code refuse_path(int errnum, struct str path, struct tide_err *err)
 {
     static const struct {
         int errnum;
@@ -60,7 +60,7 @@ static enum tide_code refuse(int errnum, struct str path, struct tide_err *err)
 /* ---- the path ---- */
 
 /* What follows `root` in `path`, without slashes before it; false when it is not inside. */
-static bool strip(struct str path, struct str root, struct str *ret_rest)
+static bool strip_root(struct str path, struct str root, struct str *ret_rest)
 {
     while (root.len > 0 && root.ptr[root.len - 1] == '/')
         root.len--;
@@ -78,11 +78,11 @@ static bool inside(const struct confined *b, struct str path, struct str *ret_re
     char link[40], real[CONFINED_PATH_MAX];
     ssize_t n;
 
-    if (b->cwd && strip(path, str_from(b->cwd), ret_rest))
+    if (b->cwd && strip_root(path, str_from(b->cwd), ret_rest))
         return true;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", b->dir);
     n = readlink(link, real, sizeof(real));
-    return n > 0 && (size_t)n < sizeof(real) && strip(path, (struct str){real, (size_t)n}, ret_rest);
+    return n > 0 && (size_t)n < sizeof(real) && strip_root(path, (struct str){real, (size_t)n}, ret_rest);
 }
 
 enum tide_code confined_relative(const struct confined *b, struct str path, struct buf *ret_path, struct tide_err *err)
@@ -137,7 +137,7 @@ static enum tide_code open_checked(const struct confined *b, const char *path, u
     enum tide_code code;
 
     if (fd < 0)
-        return refuse(errno, str_from(path), err);
+        return refuse_path(errno, str_from(path), err);
     code = fstat(fd, st) == 0 ? check_kind(st, kinds, str_from(path), err)
                               : tide_fail_errno(err, errno, "'%.*s'", SHOW(str_from(path)));
     if (code)
@@ -205,7 +205,7 @@ static enum tide_code make_one(const struct confined *b, struct str path, struct
     char text[256];
 
     if (parent < 0)
-        return refuse(errnum, path, err);
+        return refuse_path(errnum, path, err);
     snprintf(text, sizeof(text), "%.*s", STR_ARG(name));
     errnum = name.len < sizeof(text) ? 0 : ENAMETOOLONG;
     if (!errnum && mkdirat(parent, text, 0777) != 0 && errno != EEXIST)
@@ -213,7 +213,7 @@ static enum tide_code make_one(const struct confined *b, struct str path, struct
     if (!errnum && fsync(parent) != 0)
         errnum = errno;
     close(parent);
-    return errnum ? refuse(errnum, path, err) : TIDE_OK;
+    return errnum ? refuse_path(errnum, path, err) : TIDE_OK;
 }
 
 /* Opens a directory, making those of its path that are missing from the top down. */
@@ -237,7 +237,7 @@ static enum tide_code make_dirs(const struct confined *b, struct str path, int *
             errnum = errno;
         }
         if (fd < 0)
-            return refuse(errnum, prefix, err);
+            return refuse_path(errnum, prefix, err);
         if (end == path.len) {
             *ret_dir = fd;
             return TIDE_OK;
@@ -248,7 +248,7 @@ static enum tide_code make_dirs(const struct confined *b, struct str path, int *
 }
 
 /* When the name is a symbolic link, *path becomes where it leads: true. */
-static bool follow(int dir, struct buf *path, const char *name, int *ret_errnum)
+static bool follow_link(int dir, struct buf *path, const char *name, int *ret_errnum)
 {
     char target[CONFINED_PATH_MAX];
     struct str base = dir_part(buf_view(path));
@@ -282,21 +282,21 @@ static enum tide_code parent_once(const struct confined *b, struct buf *path, en
     if (name.len == 0 || str_eq(name, STR(".")) || str_eq(name, STR("..")))
         return tide_fail(err, TIDE_INVALID, "'%.*s' is a directory, not a file", SHOW(all));
     if (name.len > 255)
-        return refuse(ENAMETOOLONG, all, err);
+        return refuse_path(ENAMETOOLONG, all, err);
     buf_clear(ret_name);
     buf_add_str(ret_name, name);
     if (missing == CONFINED_MAKE)
         code = make_dirs(b, dir, &fd, err);
     else if ((fd = open_dir(b, dir)) < 0)
-        code = refuse(errno, all, err);
+        code = refuse_path(errno, all, err);
     if (code)
         return code;
-    *ret_again = follow(fd, path, buf_cstr(ret_name), &errnum);
+    *ret_again = follow_link(fd, path, buf_cstr(ret_name), &errnum);
     if (errnum || *ret_again)
         close(fd);
     else
         *ret_dir = fd;
-    return errnum ? refuse(errnum, all, err) : TIDE_OK;
+    return errnum ? refuse_path(errnum, all, err) : TIDE_OK;
 }
 
 enum tide_code confined_parent(const struct confined *b, struct str path, enum confined_missing missing, int *ret_dir,
@@ -309,7 +309,7 @@ enum tide_code confined_parent(const struct confined *b, struct str path, enum c
     for (int i = 0; !code && again && i < LINKS; i++)
         code = parent_once(b, &relative, missing, ret_dir, ret_name, &again, err);
     if (!code && again)
-        code = refuse(ELOOP, path, err);
+        code = refuse_path(ELOOP, path, err);
     buf_done(&relative);
     return code;
 }

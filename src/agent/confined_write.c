@@ -105,7 +105,7 @@ static int create_beside(const struct spot *s)
     return openat(s->dir, s->beside, flags | O_CREAT | O_EXCL, s->exists ? 0600 : 0666);
 }
 
-static bool put(const struct spot *s, struct str content)
+static bool put_content(const struct spot *s, struct str content)
 {
     int fd = create_beside(s), errnum;
     bool ok = fd >= 0 && write_all(fd, content) && keep_mode(fd, s) && fsync(fd) == 0;
@@ -127,7 +127,7 @@ enum tide_code confined_replace(const struct confined *b, struct str path, enum 
 
     if (!code)
         code = check_target(&s, path, err);
-    if (!code && !put(&s, content))
+    if (!code && !put_content(&s, content))
         code = tide_fail_errno(err, errno, "write '%.*s'", SHOW(path));
     return code;
 }

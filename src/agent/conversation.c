@@ -64,7 +64,7 @@ static size_t room_of(const struct model_message *m, struct str id)
     return n;
 }
 
-static struct str lay(char **at, struct str s)
+static struct str lay_text(char **at, struct str s)
 {
     struct str copy = {*at, s.len};
 
@@ -75,7 +75,7 @@ static struct str lay(char **at, struct str s)
     return copy;
 }
 
-static void add(struct conversation *t, const struct model_message *m, int64_t turn, struct str id)
+static void add_message(struct conversation *t, const struct model_message *m, int64_t turn, struct str id)
 {
     struct message_kept *s = mem_alloc(room_of(m, id));
     struct model_call *calls = (struct model_call *)(s + 1);
@@ -84,17 +84,17 @@ static void add(struct conversation *t, const struct model_message *m, int64_t t
 
     *s = (struct message_kept){.m = *m, .turn = turn};
     for (size_t i = 0; i < m->n_calls; i++) {
-        calls[i] =
-            (struct model_call){lay(&at, m->calls[i].id), lay(&at, m->calls[i].name), lay(&at, m->calls[i].args)};
+        calls[i] = (struct model_call){lay_text(&at, m->calls[i].id), lay_text(&at, m->calls[i].name),
+                                       lay_text(&at, m->calls[i].args)};
         map_put(&t->ids, calls[i].id, (void *)(uintptr_t) "");
     }
     for (size_t i = 0; i < m->n_images; i++)
-        images[i] = (struct model_image){lay(&at, m->images[i].type), lay(&at, m->images[i].data)};
+        images[i] = (struct model_image){lay_text(&at, m->images[i].type), lay_text(&at, m->images[i].data)};
     s->m.calls = calls;
     s->m.images = images;
-    s->m.text = lay(&at, m->text);
-    s->m.call_id = lay(&at, m->call_id);
-    s->id = lay(&at, id).ptr;
+    s->m.text = lay_text(&at, m->text);
+    s->m.call_id = lay_text(&at, m->call_id);
+    s->id = lay_text(&at, id).ptr;
     INVARIANT(at == (char *)s + room_of(m, id));
     MEM_ROOM(t->said, t->n, t->cap);
     t->said[t->n++] = s;
@@ -168,7 +168,7 @@ static void apply_message(struct conversation *t, const struct json *body, enum 
     }
     if (turn > t->seen_turn)
         t->seen_turn = turn;
-    add(t, &m, turn, json_get_text(&t->scratch, body, STR("message_id")));
+    add_message(t, &m, turn, json_get_text(&t->scratch, body, STR("message_id")));
     t->said[t->n - 1]->from_hook = role == TIDE_ROLE_USER && json_get(body, STR("hook"));
     t->said[t->n - 1]->quiet = t->said[t->n - 1]->from_hook && !json_get_bool(body, STR("wants_answer"), false);
 }
@@ -247,7 +247,7 @@ static void apply_error(struct conversation *t, const struct json *body)
         t->seen_turn = t->error.turn;
 }
 
-static size_t find(const struct conversation *t, struct str id)
+static size_t find_call(const struct conversation *t, struct str id)
 {
     size_t i = 0;
 
@@ -256,7 +256,7 @@ static size_t find(const struct conversation *t, struct str id)
     return i;
 }
 
-static void drop(struct conversation *t, size_t from, size_t to)
+static void drop_messages(struct conversation *t, size_t from, size_t to)
 {
     INVARIANT(from <= to && to < t->n);
     for (size_t i = from; i <= to; i++) {
@@ -276,7 +276,7 @@ static void put_summary(struct conversation *t, const struct json *body, struct 
     int64_t turn = json_get_int(body, STR("turn"), 0);
 
     INVARIANT(!t->n);
-    add(t, &m, turn, json_get_text(&t->scratch, body, STR("message_id")));
+    add_message(t, &m, turn, json_get_text(&t->scratch, body, STR("message_id")));
     t->said[0]->quiet = t->said[0]->summary = true;
     t->answers++;
     t->answers_left_out++;
@@ -291,15 +291,15 @@ static void apply_trimmed(struct conversation *t, const struct json *body)
     struct str summary = json_get_text(&t->scratch, body, STR("summary"));
 
     for (const struct json *r = dropped ? dropped->first : NULL; r; r = r->next) {
-        size_t from = find(t, json_get_text(&t->scratch, r, STR("from"))),
-               to = find(t, json_get_text(&t->scratch, r, STR("to")));
+        size_t from = find_call(t, json_get_text(&t->scratch, r, STR("from"))),
+               to = find_call(t, json_get_text(&t->scratch, r, STR("to")));
 
         if (from <= to && to < t->n)
-            drop(t, from, to);
+            drop_messages(t, from, to);
     }
     if (summary.len) {
         if (t->n) /* it stands for all of it, also where messages have no ids */
-            drop(t, 0, t->n - 1);
+            drop_messages(t, 0, t->n - 1);
         put_summary(t, body, summary);
     }
     t->context_tokens = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A conversation of a session, folded from its log: what the next request is made of, and what is still owed (calls
- * without a result, a prompt without an answer). Pure but for loading: the same events give the same talk, so that the
+ * without a result, a prompt without an answer). Pure but for loading: the same events give the same conversation, so that the
  * request rebuilt after a crash has the same bytes.
  */
 #ifndef AGENT_CONVERSATION_H
@@ -84,7 +84,7 @@ struct str conversation_system(const struct conversation *t, struct str *ret_ins
 /* Whether a hook has spoken last, and wants an answer. */
 bool conversation_is_urged(const struct conversation *t);
 
-/* The messages as a request has them; the array is in the arena, the texts are the talk's. */
+/* The messages as a request has them; the array is in the arena, the texts are the conversation's. */
 const struct model_message *conversation_messages(const struct conversation *t, struct arena *a, size_t *ret_n);
 
 /* The text of the latest answer; empty when there is none. */

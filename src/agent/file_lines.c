@@ -28,7 +28,7 @@ void file_lines_done(struct file_lines *l)
 }
 
 /* More bytes behind those that are there; false when there are none. */
-static bool fill(struct file_lines *l)
+static bool fill_buffer(struct file_lines *l)
 {
     size_t want = l->number ? PIECE : LOOK; /* most files that are only looked at are binary */
     ssize_t n;
@@ -55,7 +55,7 @@ static bool fill(struct file_lines *l)
 
 bool file_lines_binary(struct file_lines *l)
 {
-    while (l->to - l->from < LOOK && fill(l))
+    while (l->to - l->from < LOOK && fill_buffer(l))
         ;
     return l->to > l->from && memchr(l->ptr + l->from, '\0', l->to - l->from < LOOK ? l->to - l->from : LOOK);
 }
@@ -69,7 +69,7 @@ static void skip_rest(struct file_lines *l)
         l->cut += end ? (size_t)(end - (l->ptr + l->from)) : l->to - l->from;
         l->from = end ? (size_t)(end - l->ptr) + 1 : l->to;
         l->closed = end != NULL;
-        if (end || !fill(l))
+        if (end || !fill_buffer(l))
             return;
     }
 }
@@ -84,7 +84,7 @@ bool file_lines_next(struct file_lines *l, struct str *ret_line)
         size_t have = l->to - l->from;
         const char *at = l->ptr + l->from, *end = have > seen ? memchr(at + seen, '\n', have - seen) : NULL;
 
-        if (end || (have < FILE_LINE_MAX && !fill(l))) {
+        if (end || (have < FILE_LINE_MAX && !fill_buffer(l))) {
             if (!end && (have == 0 || l->errnum))
                 return false;
             have = end ? (size_t)(end - at) : have;

@@ -84,7 +84,7 @@ void hooks_report(const struct hooks *h, const char *name, const char *fmt, ...)
 
 /* ---- patterns ---- */
 
-static pcre2_code *compile(const struct hook *hook, char *why, size_t size)
+static pcre2_code *compile_pattern(const struct hook *hook, char *why, size_t size)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     PCRE2_SIZE at = 0;
@@ -105,7 +105,7 @@ static pcre2_code *compile(const struct hook *hook, char *why, size_t size)
     return code;
 }
 
-static int match(const pcre2_code *pattern, struct str tool)
+static int match_tool(const pcre2_code *pattern, struct str tool)
 {
     pcre2_match_context *context = pcre2_match_context_create(NULL);
     pcre2_match_data *data = pcre2_match_data_create(1, NULL);
@@ -127,7 +127,7 @@ static bool listens(const struct hook *hook, const struct hook_input *input, cha
 
     if (hook->event != input->event || !hook->pattern || !hook_event_has_tool(input->event))
         return hook->event == input->event;
-    n = match(hook->pattern, input->tool.ptr ? input->tool : STR(""));
+    n = match_tool(hook->pattern, input->tool.ptr ? input->tool : STR(""));
     if (n < 0 && n != PCRE2_ERROR_NOMATCH) {
         PCRE2_UCHAR why[120] = "";
 
@@ -167,7 +167,7 @@ void hooks_take(struct hooks *h, struct hook *hook)
 
     if (hook->matcher && !hook_event_has_tool(hook->event))
         hooks_report(h, hook->name, "a matcher means nothing at %s: asked every time", hook_event_name(hook->event));
-    if (hook->matcher && !(hook->pattern = compile(hook, why, sizeof(why))))
+    if (hook->matcher && !(hook->pattern = compile_pattern(hook, why, sizeof(why))))
         hooks_reject(h, hook, why);
     else
         add_hook(h, hook);
@@ -192,7 +192,7 @@ bool hooks_wants(const struct hooks *h, enum hook_event event)
     return false;
 }
 
-static const char *describe(const struct hook *hook, struct buf *out)
+static const char *describe_hook(const struct hook *hook, struct buf *out)
 {
     buf_clear(out);
     if (hook->fn)
@@ -215,7 +215,8 @@ void hooks_list(const struct hooks *h, hook_line_fn *fn, void *arg)
     for (size_t i = 0; i < h->len; i++) {
         const struct hook *hook = &h->list[i];
 
-        fn(arg, hook->name, hook_event_name(hook->event), hook->matcher ? hook->matcher : "", describe(hook, &what));
+        fn(arg, hook->name, hook_event_name(hook->event), hook->matcher ? hook->matcher : "",
+           describe_hook(hook, &what));
     }
 }
 
@@ -303,7 +304,8 @@ static enum tide_code ask_function(struct asking *q, const struct hook *hook, st
     return TIDE_OK;
 }
 
-static enum tide_code ask(struct asking *q, const struct hook *hook, struct hook_verdict *ret, struct tide_err *err)
+static enum tide_code ask_hook(struct asking *q, const struct hook *hook, struct hook_verdict *ret,
+                               struct tide_err *err)
 {
     *ret = (struct hook_verdict){.action = HOOK_CONTINUE, .text = STR("")};
     if (hook->fn)
@@ -316,8 +318,8 @@ static enum tide_code ask(struct asking *q, const struct hook *hook, struct hook
 }
 
 /* Actions are numbered by what they weigh. One that only goes on decides nothing, but "log" is named all the same. */
-static void weigh(struct asking *q, const struct hook *hook, const struct hook_verdict *answer,
-                  struct hook_verdict *ret)
+static void weigh_answer(struct asking *q, const struct hook *hook, const struct hook_verdict *answer,
+                         struct hook_verdict *ret)
 {
     if (answer->action <= ret->action && !(hook->record && ret->hook.len == 0))
         return;
@@ -341,12 +343,12 @@ void hooks_fire(struct hooks *h, struct arena *a, const struct hook_input *input
 
         if (!listens(hook, input, err.msg, sizeof(err.msg)))
             continue;
-        code = err.msg[0] ? (err.code = TIDE_FAILED) : ask(&q, hook, &answer, &err);
+        code = err.msg[0] ? (err.code = TIDE_FAILED) : ask_hook(&q, hook, &answer, &err);
         if (code && code != TIDE_CANCELLED && hook->fails_closed)
             answer = (struct hook_verdict){.action = HOOK_DENY,
                                            .text = str_from(arena_printf(a, "this hook failed: %s", err.msg))};
         if (!code || (code != TIDE_CANCELLED && hook->fails_closed))
-            weigh(&q, hook, &answer, ret);
+            weigh_answer(&q, hook, &answer, ret);
         if (code && (code != TIDE_NOT_FOUND || !hook->missing)) /* once is enough of a program that is not there */
             hooks_report(h, hook->name, "%s: %s", err.msg, hook->fails_closed ? "denied" : "skipped");
         hook->missing = code == TIDE_NOT_FOUND;

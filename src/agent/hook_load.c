@@ -121,7 +121,7 @@ static enum tide_code get_on_failure(struct arena *a, const struct json *row, st
     return TIDE_OK;
 }
 
-static enum tide_code parse(struct arena *a, const struct json *row, struct hook *hook, struct tide_err *err)
+static enum tide_code parse_hook(struct arena *a, const struct json *row, struct hook *hook, struct tide_err *err)
 {
     const struct json *command = json_get(row, STR("command")), *timeout = json_get(row, STR("timeout_ms"));
     const char *action = NULL, *matcher = NULL;
@@ -182,7 +182,7 @@ static void load_one(struct hooks *h, struct arena *a, const struct json *row, s
         return;
     }
     hook.name = mem_dup(str_from(name && *name ? name : nth));
-    if (parse(a, row, &hook, &err)) {
+    if (parse_hook(a, row, &hook, &err)) {
         hooks_reject(h, &hook, err.msg);
         return;
     }

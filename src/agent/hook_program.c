@@ -80,7 +80,7 @@ static enum tide_code make_input(struct run *r, struct tide_err *err)
     return TIDE_OK;
 }
 
-static enum tide_code hold(struct run *r, const char *path, struct tide_err *err)
+static enum tide_code hold_program(struct run *r, const char *path, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct proc_spec spec = {.guard = r->program->guard,
@@ -104,12 +104,12 @@ static enum tide_code hold(struct run *r, const char *path, struct tide_err *err
     return code;
 }
 
-static enum tide_code start(struct run *r, struct tide_err *err)
+static enum tide_code start_program(struct run *r, struct tide_err *err)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
 
-    if (program_find(r->program->argv[0], ".", &path, err) || make_input(r, err) || hold(r, buf_cstr(&path), err) ||
-        proc_go(&r->proc, NULL, err))
+    if (program_find(r->program->argv[0], ".", &path, err) || make_input(r, err) ||
+        hold_program(r, buf_cstr(&path), err) || proc_go(&r->proc, NULL, err))
         return err->code;
     fcntl(r->out, F_SETFL, O_NONBLOCK);
     fcntl(r->err, F_SETFL, O_NONBLOCK);
@@ -119,7 +119,7 @@ static enum tide_code start(struct run *r, struct tide_err *err)
 /* ---- until it has ended ---- */
 
 /* False when there is nothing to read now. What does not fit is read all the same, so that it is known. */
-static bool take(struct run *r, int *fd, struct buf *into)
+static bool take_output(struct run *r, int *fd, struct buf *into)
 {
     char piece[PIECE];
     ssize_t n = *fd >= 0 ? read(*fd, piece, sizeof(piece)) : -1;
@@ -142,7 +142,7 @@ static void end_it(struct run *r, enum tide_code why)
     proc_signal(&r->proc, SIGKILL);
 }
 
-static void follow(struct run *r)
+static void follow_program(struct run *r)
 {
     int64_t end_at = monotonic_ms() + r->program->timeout_ms;
 
@@ -154,8 +154,8 @@ static void follow(struct run *r)
 
         if (poll(p, 3, left < 0 ? 0 : left < LOOK_MS ? (int)left + 1 : LOOK_MS) < 0 && errno != EINTR)
             end_it(r, TIDE_FAILED);
-        take(r, &r->out, r->output);
-        take(r, &r->err, r->complaint);
+        take_output(r, &r->out, r->output);
+        take_output(r, &r->err, r->complaint);
         if (p[0].revents & POLLIN) {
             proc_signal(&r->proc, SIGKILL);
             proc_reap(&r->proc, &r->status);
@@ -167,9 +167,9 @@ static void follow(struct run *r)
             end_it(r, TIDE_CANCELLED);
         }
     }
-    while (!r->too_big && take(r, &r->out, r->output))
+    while (!r->too_big && take_output(r, &r->out, r->output))
         ;
-    while (take(r, &r->err, r->complaint))
+    while (take_output(r, &r->err, r->complaint))
         ;
 }
 
@@ -190,7 +190,7 @@ static struct str first_line(const struct buf *text)
     return s;
 }
 
-static enum tide_code verdict(const struct run *r, struct tide_err *err)
+static enum tide_code program_verdict(const struct run *r, struct tide_err *err)
 {
     struct str line = first_line(r->complaint);
     const char *colon = line.len ? ": " : "";
@@ -225,10 +225,10 @@ enum tide_code hook_program_run(const struct hook_program *p, struct buf *ret_ou
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = start(&r, err);
+    code = start_program(&r, err);
     if (!code) {
-        follow(&r);
-        code = verdict(&r, err);
+        follow_program(&r);
+        code = program_verdict(&r, err);
     }
     if (p->exit_status)
         *p->exit_status = r.proc.pid <= 0 && !r.ended && !r.too_big && WIFEXITED(r.status) ? WEXITSTATUS(r.status) : -1;

@@ -271,7 +271,7 @@ static bool timed_out(struct exchange *x, enum http_end end, int64_t since_ms, i
 
 static const char no_connection[] = "no connection within";
 
-static bool late(struct exchange *x)
+static bool is_late(struct exchange *x)
 {
     curl_off_t connected = 0;
 
@@ -357,7 +357,7 @@ static void say_why(struct exchange *x, CURLcode code)
 }
 
 /* What libcurl says at the end. An answer that was whole stays so, however the connection went. */
-static void settle(struct exchange *x, CURLcode code)
+static void settle_exchange(struct exchange *x, CURLcode code)
 {
     if (code == CURLE_OK || x->enough_ms || x->stop || x->ret->end == HTTP_TOO_BIG)
         return;
@@ -369,7 +369,7 @@ static void settle(struct exchange *x, CURLcode code)
     say_why(x, code);
 }
 
-static void run(CURLM *multi, struct exchange *x)
+static void run_exchange(CURLM *multi, struct exchange *x)
 {
     int running = 1, left;
     CURLMsg *msg;
@@ -377,12 +377,12 @@ static void run(CURLM *multi, struct exchange *x)
     while (!curl.multi_perform(multi, &running) && running) {
         if (x->enough_ms && mono_ms() - x->enough_ms >= GRACE_MS)
             return;
-        if (!x->enough_ms && (given_up(x) || late(x)))
+        if (!x->enough_ms && (given_up(x) || is_late(x)))
             return;
         curl.multi_poll(multi, NULL, 0, POLL_MS, NULL);
     }
     msg = curl.multi_info_read(multi, &left);
-    settle(x, msg && msg->msg == CURLMSG_DONE ? msg->data.result : CURLE_RECV_ERROR);
+    settle_exchange(x, msg && msg->msg == CURLMSG_DONE ? msg->data.result : CURLE_RECV_ERROR);
 }
 
 /* What came from the other side, cut to size. */
@@ -425,7 +425,7 @@ void http_post(struct http *h, const struct http_call *call, struct http_result 
         headers = curl.slist_append(headers, call->headers[i]);
     set_options(&x, headers);
     curl.multi_add_handle(h->multi, h->easy);
-    run(h->multi, &x);
+    run_exchange(h->multi, &x);
     ret->status = status_of(h->easy);
     copy_info(h->easy, CURLINFO_CONTENT_TYPE, ret->type, sizeof ret->type);
     copy_info(h->easy, CURLINFO_REDIRECT_URL, ret->moved_to, sizeof ret->moved_to);

@@ -89,7 +89,7 @@ static enum tide_code fail_max_turns(struct tide_agent *a, struct tide_err *err)
     agent_close(a);
     a->fault = (struct model_fault){.code = "max_turns"};
     tide_fail(err, TIDE_FAILED, "max_turns: %d model calls did not finish this", a->turns);
-    if (a->seat)
+    if (a->nested)
         return TIDE_FAILED;
     struct tide_run_result result = {.size = sizeof result,
                                      .outcome = TIDE_OUTCOME_FAILED,
@@ -129,8 +129,8 @@ static enum tide_code end_stopped(struct tide_agent *a, struct tide_err *err)
 }
 
 /* Whatever ended the turns becomes the end of the run. */
-static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct tide_text *ret_answer,
-                               struct tide_err *err)
+static enum tide_code conclude_run(struct tide_agent *a, enum tide_code code, struct tide_text *ret_answer,
+                                   struct tide_err *err)
 {
     static const struct tide_run_result completed = {.size = sizeof completed, .outcome = TIDE_OUTCOME_COMPLETED};
     struct str answer;
@@ -149,8 +149,8 @@ static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct
     session_be_quick(a->s);
     if (code)
         return code;
-    INVARIANT(!conversation_open(&a->talk)); /* every call has its result */
-    answer = conversation_answer(&a->talk);
+    INVARIANT(!conversation_open(&a->conversation)); /* every call has its result */
+    answer = conversation_answer(&a->conversation);
     if (ret_answer)
         *ret_answer = (struct tide_text){mem_dup(answer), answer.len};
     return TIDE_OK;
@@ -158,7 +158,7 @@ static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct
 
 /* ---- turns ---- */
 
-static bool fire(struct tide_agent *a, enum hook_event event, struct str text, bool asks)
+static bool fire_hook(struct tide_agent *a, enum hook_event event, struct str text, bool asks)
 {
     struct hook_input in = {.event = event, .session_id = a->id};
     struct hook_verdict v;
@@ -167,7 +167,7 @@ static bool fire(struct tide_agent *a, enum hook_event event, struct str text, b
         in.task = text;
     else
         in.result = text;
-    in.turn = event == HOOK_TURN_END || event == HOOK_AGENT_STOP ? a->talk.answered_turn : agent_turn(a);
+    in.turn = event == HOOK_TURN_END || event == HOOK_AGENT_STOP ? a->conversation.answered_turn : agent_turn(a);
     agent_hook(a, &in, &v);
     if (v.action == HOOK_STOP) {
         if (event != HOOK_AGENT_STOP)
@@ -227,17 +227,17 @@ static void end_turn(struct tide_agent *a)
     const struct tide_new_checkpoint in = {.size = sizeof in, .type = TIDE_CHECKPOINT_TURN};
     char id[TIDE_ID_SIZE];
 
-    fire(a, HOOK_TURN_END, conversation_answer(&a->talk), false);
-    if (!a->seat)
+    fire_hook(a, HOOK_TURN_END, conversation_answer(&a->conversation), false);
+    if (!a->nested)
         checkpoint_put(a->s, &a->draft, &in, id);
-    else if (a->seat->turn_over)
-        a->seat->turn_over(a->seat->arg, &a->draft, a->talk.answered_turn);
+    else if (a->nested->turn_over)
+        a->nested->turn_over(a->nested->arg, &a->draft, a->conversation.answered_turn);
 }
 
 /* Nothing more is to be asked of the model. */
 static bool is_over(const struct tide_agent *a)
 {
-    return a->seat ? nested_is_over(a) : !conversation_is_owed(&a->talk);
+    return a->nested ? nested_is_over(a) : !conversation_is_owed(&a->conversation);
 }
 
 enum tide_code agent_fail_stopped(struct tide_agent *a, struct tide_err *err)
@@ -258,16 +258,16 @@ static enum tide_code may_ask(struct tide_agent *a, struct tide_err *err)
     code = budget_check(a, err);
     if (code)
         return code;
-    if (!a->talk.requested) { /* else it goes on after a cut: the same request is sent again */
+    if (!a->conversation.requested) { /* else it goes on after a cut: the same request is sent again */
         budget_trim(a);
-        fire(a, HOOK_TURN_START, STR(""), false);
+        fire_hook(a, HOOK_TURN_START, STR(""), false);
     }
     return agent_stopped(a) ? agent_fail_stopped(a, err) : TIDE_OK;
 }
 
 enum tide_code agent_work(struct tide_agent *a, struct tide_err *err)
 {
-    bool in_turn = conversation_open(&a->talk) != NULL;
+    bool in_turn = conversation_open(&a->conversation) != NULL;
     enum tide_code code;
 
     for (;;) {
@@ -278,14 +278,14 @@ enum tide_code agent_work(struct tide_agent *a, struct tide_err *err)
             end_turn(a);
         if (agent_stopped(a))
             return agent_fail_stopped(a, err);
-        code =
-            a->seat ? TIDE_OK : take_queue(a, err); /* what others say is said to the graph, not to one of its parts */
+        code = a->nested ? TIDE_OK
+                         : take_queue(a, err); /* what others say is said to the graph, not to one of its parts */
         if (code)
             return code;
         if (is_over(a)) {
-            if (!fire(a, HOOK_AGENT_STOP, conversation_answer(&a->talk), true) || is_over(a))
+            if (!fire_hook(a, HOOK_AGENT_STOP, conversation_answer(&a->conversation), true) || is_over(a))
                 return TIDE_OK;
-        } else if (!conversation_is_owed(&a->talk)) {
+        } else if (!conversation_is_owed(&a->conversation)) {
             nested_ask_on(a);
         }
         code = may_ask(a, err);
@@ -305,7 +305,7 @@ enum tide_code agent_read(struct tide_agent *a, struct tide_err *err)
     enum tide_code code = session_sync(a->s, err);
 
     if (!code && a->known_seq != a->s->head.last_seq)
-        code = conversation_load(&a->talk, a->s, err) ? err->code : undone_load(a, err);
+        code = conversation_load(&a->conversation, a->s, err) ? err->code : undone_load(a, err);
     if (code)
         return code;
     a->known_seq = a->s->head.last_seq;
@@ -314,7 +314,7 @@ enum tide_code agent_read(struct tide_agent *a, struct tide_err *err)
     return TIDE_OK;
 }
 
-static void begin(struct tide_agent *a)
+static void begin_run(struct tide_agent *a)
 {
     a->broken = (struct tide_err){0};
     a->fault = (struct model_fault){.code = ""};
@@ -334,8 +334,8 @@ enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *e
     struct tide_run_options opt = run_options(a);
     enum tide_code code;
 
-    INVARIANT(!a->run && !a->seat); /* a seat's run is begun by whoever it belongs to */
-    opt.flags |= RUN_CONTINUES;     /* a prompt withdraws the question, not what was done before it */
+    INVARIANT(!a->run && !a->nested); /* a nested agent's run is begun by whoever it belongs to */
+    opt.flags |= RUN_CONTINUES;       /* a prompt withdraws the question, not what was done before it */
     code = session_sync(a->s, err);
     if (!code && (a->s->state->content.messages != a->known_messages ||
                   a->s->state->ledger.run.active_seq != a->known_run)) /* the draft is about another conversation */
@@ -369,7 +369,7 @@ void agent_say(struct tide_agent *a, struct str text)
 
 void agent_started(struct tide_agent *a, const char *task)
 {
-    fire(a, HOOK_AGENT_START, str_from(task), false);
+    fire_hook(a, HOOK_AGENT_START, str_from(task), false);
 }
 
 /* The prompt, into the same append as the start of the run and the first request: one sync, while the model works. */
@@ -401,7 +401,7 @@ enum tide_code tide_agent_run(tide_agent *a, const char *prompt, struct tide_tex
         return tide_fail(err, TIDE_INVALID, "the prompt is not valid UTF-8");
     atomic_store(&a->stop, STOP_NOT); /* once: what comes from now on counts, however often it is tried */
     for (int i = 0; i < TRIES; i++) {
-        begin(a);
+        begin_run(a);
         code = agent_read(a, err);
         code = code ? code : put_prompt(a, prompt, err);
         if (!code) {
@@ -414,7 +414,7 @@ enum tide_code tide_agent_run(tide_agent *a, const char *prompt, struct tide_tex
         tide_run_close(TAKE(a->run));
     }
     agent_images_drop(a);
-    return conclude(a, code, ret_answer, err);
+    return conclude_run(a, code, ret_answer, err);
 }
 
 /* Whether there is something to summarise, and nothing that is owed: a call without a result would be lost. */
@@ -422,12 +422,12 @@ static enum tide_code check_compact(struct tide_agent *a, struct tide_err *err)
 {
     const char *id = a->s->head.id;
 
-    if (is_waiting(a) || conversation_open(&a->talk) || conversation_is_owed(&a->talk)) {
+    if (is_waiting(a) || conversation_open(&a->conversation) || conversation_is_owed(&a->conversation)) {
         tide_fail_session(err, TIDE_CONFLICT, id,
                           "has a prompt without an answer: go on with it, or say something else");
         return tide_hint(err, TIDE_ACTION_RESUME, id);
     }
-    if (!a->talk.n || (a->talk.n == 1 && a->talk.said[0]->summary))
+    if (!a->conversation.n || (a->conversation.n == 1 && a->conversation.said[0]->summary))
         return tide_fail_session(err, TIDE_NOT_FOUND, id, "has nothing that could be summarised");
     return TIDE_OK;
 }
@@ -442,7 +442,7 @@ enum tide_code tide_agent_compact(tide_agent *a, const char *focus, struct tide_
     if (focus && !str_is_utf8(str_from(focus), NULL))
         return tide_fail(err, TIDE_INVALID, "the focus is not valid UTF-8");
     atomic_store(&a->stop, STOP_NOT);
-    begin(a);
+    begin_run(a);
     code = agent_read(a, err);
     code = code ? code : check_compact(a, err);
     if (code) {
@@ -452,7 +452,7 @@ enum tide_code tide_agent_compact(tide_agent *a, const char *focus, struct tide_
     agent_put_provider(a);
     code = budget_check(a, err);
     code = code ? code : agent_summarise(a, focus, err);
-    return conclude(a, code, NULL, err);
+    return conclude_run(a, code, NULL, err);
 }
 
 enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *token, struct tide_err *err)
@@ -507,16 +507,16 @@ static enum tide_code answer_here(struct tide_agent *a, const char **ret_input, 
                                   struct tide_err *err)
 {
     const struct run *r = &a->s->state->ledger.run;
-    const struct message_kept *open = conversation_open(&a->talk);
+    const struct message_kept *open = conversation_open(&a->conversation);
     struct tide_text reason = {NULL, 0};
     struct tide_approval ask = {.question = arena_dup(&a->scratch, str_from(r->question)).ptr, .reason = &reason};
     const char *wait = wait_now(a);
     enum tide_decision d;
 
     for (size_t i = 0; open && i < open->m.n_calls && !ask.tool; i++)
-        if (!conversation_has_result(&a->talk, open, open->m.calls[i].id)) {
+        if (!conversation_has_result(&a->conversation, open, open->m.calls[i].id)) {
             ask.tool = open->m.calls[i].name.ptr;
-            ask.args = conversation_args(&a->talk, &open->m.calls[i]).ptr;
+            ask.args = conversation_args(&a->conversation, &open->m.calls[i]).ptr;
         }
     if (str_starts(str_from(r->wait_name), STR("budget")))
         ask.tool = ask.args = NULL;
@@ -547,7 +547,8 @@ static enum tide_code take_up(struct tide_agent *a, const char *input, const cha
     }
     if (input || token)
         return tide_fail_session(err, TIDE_INVALID, a->s->head.id, "does not wait for an answer");
-    if (!conversation_is_owed(&a->talk) && !conversation_open(&a->talk) && !a->s->state->ledger.queue.live) {
+    if (!conversation_is_owed(&a->conversation) && !conversation_open(&a->conversation) &&
+        !a->s->state->ledger.queue.live) {
         tide_fail(err, TIDE_NOT_FOUND, "nothing is left to be done in session '%s'", a->s->head.id);
         return tide_hint_with(err, TIDE_ACTION_PROMPT, a->s->head.id, "\"text\":null");
     }
@@ -565,7 +566,7 @@ enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *t
         return tide_fail(err, TIDE_INVALID, "this agent is at work already");
     atomic_store(&a->stop, STOP_NOT); /* once, as above */
     for (int i = 0; i < TRIES; i++) {
-        begin(a);
+        begin_run(a);
         code = agent_read(a, err);
         code = code ? code : take_up(a, input, token, err);
         if (code != TIDE_CONFLICT || a->begun || a->opt.approve)
@@ -573,13 +574,13 @@ enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *t
     }
     /* Another may have gone on with it, and ended, between our look and our start: more than what a start writes is there. */
     if (!code && a->s->state->ledger.run.active_seq - a->known_seq > START_EVENTS)
-        code = conversation_load(&a->talk, a->s, err);
+        code = conversation_load(&a->conversation, a->s, err);
     if (code && !a->run) {
         session_be_quick(a->s);
         return code;
     }
     code = code ? code : agent_work(a, err);
-    return conclude(a, code, ret_answer, err);
+    return conclude_run(a, code, ret_answer, err);
 }
 
 static void stop_by(tide_agent *a, int who)

@@ -45,7 +45,8 @@ static enum tide_code bad(int number, struct str pattern, size_t at, struct tide
     return tide_fail(err, TIDE_INVALID, "bad pattern at character %zu: %s", chars, (const char *)why);
 }
 
-static enum tide_code compile(struct str pattern, uint32_t options, struct match **ret_match, struct tide_err *err)
+static enum tide_code compile_pattern(struct str pattern, uint32_t options, struct match **ret_match,
+                                      struct tide_err *err)
 {
     AUTO(match_freep) struct match *m = NULL;
     PCRE2_SIZE at = 0;
@@ -73,7 +74,7 @@ static enum tide_code compile(struct str pattern, uint32_t options, struct match
 
 enum tide_code match_regex(struct str pattern, int flags, struct match **ret_match, struct tide_err *err)
 {
-    return compile(pattern, flags & MATCH_IGNORE_CASE ? PCRE2_CASELESS : 0, ret_match, err);
+    return compile_pattern(pattern, flags & MATCH_IGNORE_CASE ? PCRE2_CASELESS : 0, ret_match, err);
 }
 
 static enum match_answer answer(int rc)
@@ -110,7 +111,7 @@ struct translation {
     struct buf *out;
 };
 
-static char peek(const struct translation *t, size_t ahead)
+static char peek_char(const struct translation *t, size_t ahead)
 {
     return t->at + ahead < t->glob.len ? t->glob.ptr[t->at + ahead] : '\0';
 }
@@ -119,14 +120,14 @@ static void star(struct translation *t)
 {
     bool begins = t->at == 0 || t->glob.ptr[t->at - 1] == '/' || t->glob.ptr[t->at - 1] == '{';
 
-    if (peek(t, 1) != '*') {
+    if (peek_char(t, 1) != '*') {
         buf_add_str(t->out, STR("[^/]*"));
         t->at++;
         return;
     }
-    while (peek(t, 0) == '*')
+    while (peek_char(t, 0) == '*')
         t->at++;
-    if (begins && peek(t, 0) == '/') { /* none as well: its slash goes with it */
+    if (begins && peek_char(t, 0) == '/') { /* none as well: its slash goes with it */
         buf_add_str(t->out, STR("(?:.*/)?"));
         t->at++;
     } else {
@@ -137,7 +138,7 @@ static void star(struct translation *t)
 /* A set of characters up to its bracket; one without an end is a bracket. */
 static void set(struct translation *t)
 {
-    size_t end = t->at + 1 + (peek(t, 1) == '!' || peek(t, 1) == '^');
+    size_t end = t->at + 1 + (peek_char(t, 1) == '!' || peek_char(t, 1) == '^');
     size_t first = end;
 
     while (end < t->glob.len && (t->glob.ptr[end] != ']' || end == first))
@@ -159,7 +160,7 @@ static void set(struct translation *t)
 
 static void plain(struct translation *t)
 {
-    char c = peek(t, 0);
+    char c = peek_char(t, 0);
 
     if (c == '\\' && t->at + 1 < t->glob.len)
         c = t->glob.ptr[++t->at];
@@ -171,7 +172,7 @@ static void plain(struct translation *t)
 
 static void piece(struct translation *t)
 {
-    char c = peek(t, 0);
+    char c = peek_char(t, 0);
 
     if (c == '*') {
         star(t);
@@ -201,7 +202,7 @@ enum tide_code match_glob(struct str pattern, struct match **ret_match, struct t
     buf_add_str(&regex, STR(")\\z"));
     if (t.braces)
         code = tide_fail(err, TIDE_INVALID, "the pattern has a '{' without its '}'");
-    else if ((code = compile(buf_view(&regex), PCRE2_DOTALL, ret_match, err)))
+    else if ((code = compile_pattern(buf_view(&regex), PCRE2_DOTALL, ret_match, err)))
         code = tide_fail(err, TIDE_INVALID, "the pattern '%.*s' is no glob that can be read",
                          (int)(pattern.len < 100 ? pattern.len : 100), pattern.ptr);
     buf_done(&regex);

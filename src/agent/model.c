@@ -80,7 +80,7 @@ static bool is_low(int32_t unit)
     return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-static struct str skip(struct str s, size_t n)
+static struct str skip_bytes(struct str s, size_t n)
 {
     return (struct str){s.ptr + n, s.len - n};
 }
@@ -91,13 +91,13 @@ static const char *lone_half(struct str from)
     const char *p;
 
     while ((p = from.len ? memchr(from.ptr, '\\', from.len) : NULL)) {
-        struct str here = skip(from, (size_t)(p - from.ptr));
+        struct str here = skip_bytes(from, (size_t)(p - from.ptr));
         int32_t unit = escaped_unit(here);
-        bool pair = is_high(unit) && is_low(escaped_unit(skip(here, UNIT_LEN)));
+        bool pair = is_high(unit) && is_low(escaped_unit(skip_bytes(here, UNIT_LEN)));
 
         if (!pair && (is_high(unit) || is_low(unit)))
             return p;
-        from = skip(here, pair ? 2 * UNIT_LEN : here.len < 2 ? here.len : 2);
+        from = skip_bytes(here, pair ? 2 * UNIT_LEN : here.len < 2 ? here.len : 2);
     }
     return NULL;
 }
@@ -112,14 +112,14 @@ static struct str clean_halves(struct buf *copy, struct str text)
     for (; at; at = lone_half(text)) {
         buf_add(copy, text.ptr, (size_t)(at - text.ptr));
         buf_add_str(copy, STR("\\ufffd"));
-        text = skip(text, (size_t)(at - text.ptr) + UNIT_LEN);
+        text = skip_bytes(text, (size_t)(at - text.ptr) + UNIT_LEN);
     }
     buf_add_str(copy, text);
     return buf_view(copy);
 }
 
 /* A first half that waited, and what follows it. Returns how many bytes of the decoded text were used up. */
-static size_t join(struct reply *r, struct pieces *p, int32_t low)
+static size_t join_surrogates(struct reply *r, struct pieces *p, int32_t low)
 {
     int32_t high = p->high;
     uint32_t pair;
@@ -146,7 +146,7 @@ static int32_t open_half(struct str source, struct str read)
 
     if (source.len < UNIT_LEN || memcmp(source.ptr + at, read.ptr + at, UNIT_LEN) == 0)
         return 0;
-    unit = escaped_unit(skip(source, at));
+    unit = escaped_unit(skip_bytes(source, at));
     return is_high(unit) ? unit : 0;
 }
 
@@ -162,7 +162,7 @@ void pieces_add(struct reply *r, struct pieces *p, const struct json *string)
     read = string->raw;
     source = (struct str){r->source.ptr + (read.ptr - r->read.ptr), read.len};
     text = json_text(&r->scratch, string);
-    used = join(r, p, escaped_unit(source));
+    used = join_surrogates(r, p, escaped_unit(source));
     high = used < text.len ? open_half(source, read) : 0;
     held = high ? REPLACEMENT.len : 0;
     if (memcmp(source.ptr + (used ? UNIT_LEN : 0), read.ptr + (used ? UNIT_LEN : 0),
@@ -174,7 +174,7 @@ void pieces_add(struct reply *r, struct pieces *p, const struct json *string)
 
 static struct str pieces_end(struct reply *r, struct pieces *p)
 {
-    join(r, p, 0);
+    join_surrogates(r, p, 0);
     return buf_view(&p->buf);
 }
 

@@ -60,17 +60,17 @@ static void look_for_drift(struct tide_agent *a, struct str list)
 {
     struct str own, instructions;
 
-    if (a->drift_looked || !a->talk.tools)
+    if (a->drift_looked || !a->conversation.tools)
         return;
     a->drift_looked = true;
-    own = conversation_system(&a->talk, &instructions);
-    if (!str_eq(list, str_from(a->talk.tools)))
+    own = conversation_system(&a->conversation, &instructions);
+    if (!str_eq(list, str_from(a->conversation.tools)))
         agent_notice(a, "the tool list has changed since this conversation began: the stored one is sent "
                         "(refresh_prompt renders it anew)");
     if (a->opt.system_prompt && !str_eq(own, str_from(clean_text(a, a->opt.system_prompt))))
         agent_notice(a, "the system prompt has changed since this conversation began: the stored one is sent "
                         "(refresh_prompt renders it anew)");
-    if (!a->seat && !str_eq(instructions, str_from(clean_text(a, a->opt.instructions ? a->opt.instructions : ""))))
+    if (!a->nested && !str_eq(instructions, str_from(clean_text(a, a->opt.instructions ? a->opt.instructions : ""))))
         agent_notice(a,
                      "the project's instructions have changed since this conversation began: the stored ones are sent "
                      "(refresh_prompt reads them anew)");
@@ -79,7 +79,7 @@ static void look_for_drift(struct tide_agent *a, struct str list)
 /* The conversation, and behind it what is asked for besides (empty: nothing). */
 static const struct model_message *messages_with(struct tide_agent *a, struct str wish, size_t *ret_n)
 {
-    const struct model_message *said = conversation_messages(&a->talk, &a->scratch, ret_n);
+    const struct model_message *said = conversation_messages(&a->conversation, &a->scratch, ret_n);
     struct model_message *all;
 
     if (!wish.len)
@@ -94,7 +94,7 @@ static const struct model_message *messages_with(struct tide_agent *a, struct st
 static void make_request(struct tide_agent *a, int64_t turn, struct str wish)
 {
     AUTO(buf_done) struct buf list = BUF_INIT(SIZE_MAX / 4);
-    bool anew = !a->talk.system || !a->talk.tools || a->opt.refresh_prompt;
+    bool anew = !a->conversation.system || !a->conversation.tools || a->opt.refresh_prompt;
     struct model_request req = {.model = str_from(a->model), .max_tokens = a->opt.max_answer_tokens};
     struct json_out *o;
     struct str offered;
@@ -106,11 +106,11 @@ static void make_request(struct tide_agent *a, int64_t turn, struct str wish)
     offered = buf_view(&list);
     redact_json(a->s->store, &a->scratch, &offered);
     look_for_drift(a, offered);
-    req.system = anew ? render_system(a, &instructions_at) : str_from(a->talk.system);
-    req.tools = anew ? offered : str_from(a->talk.tools);
+    req.system = anew ? render_system(a, &instructions_at) : str_from(a->conversation.system);
+    req.tools = anew ? offered : str_from(a->conversation.tools);
     req.messages = messages_with(a, wish, &req.n_messages);
-    req.answers_left_out = a->talk.answers_left_out;
-    if (a->seat)
+    req.answers_left_out = a->conversation.answers_left_out;
+    if (a->nested)
         req.part = nested_part(a);
     buf_clear(&a->body);
     provider_render(a->provider, &req, &a->body);
@@ -251,11 +251,11 @@ static void tell_retry(struct tide_agent *a, int attempt, int64_t at_ms)
 /* Where an interrupted run was in its attempts; 0 when this is another turn, or a new run. */
 static int first_attempt(struct tide_agent *a, int64_t turn, int64_t *ret_wait_ms)
 {
-    bool goes_on = a->fresh && a->talk.error.turn == turn && a->talk.error.retry_at_ms;
+    bool goes_on = a->fresh && a->conversation.error.turn == turn && a->conversation.error.retry_at_ms;
 
     a->fresh = false;
-    *ret_wait_ms = goes_on && !a->opt.retry_now ? a->talk.error.retry_at_ms : 0;
-    return goes_on ? a->talk.error.attempt + 1 : 0;
+    *ret_wait_ms = goes_on && !a->opt.retry_now ? a->conversation.error.retry_at_ms : 0;
+    return goes_on ? a->conversation.error.attempt + 1 : 0;
 }
 
 static enum tide_code attempts(struct tide_agent *a, int64_t turn, struct model_answer *ret, struct tide_err *err)
@@ -310,7 +310,7 @@ static void put_answer(struct tide_agent *a, const struct model_answer *answer, 
             const struct model_call *c = &answer->calls[i];
             /* An id of the provider's is a name in the log: one that holds a secret is as good as none. */
             struct str given = secrets_find(a->s->store->secrets, c->id) ? STR("") : c->id, stored = c->args;
-            struct str id = conversation_fresh_id(&a->talk, &a->scratch, given, turn, i);
+            struct str id = conversation_fresh_id(&a->conversation, &a->scratch, given, turn, i);
 
             /* Arguments are stored without what they hold, and it is run with them as they are: by this process, now. */
             if (redact_json(a->s->store, &a->scratch, &stored))
@@ -402,9 +402,9 @@ static void put_summary(struct tide_agent *a, int64_t turn, struct str summary)
     json_out_key(o, STR("dropped"));
     json_out_begin(o, '[');
     json_out_begin(o, '{');
-    json_out_kstr(o, STR("from"), str_from(a->talk.said[0]->id));
-    json_out_kstr(o, STR("to"), str_from(a->talk.said[a->talk.n - 1]->id));
-    json_out_kint(o, STR("messages"), (int64_t)a->talk.n);
+    json_out_kstr(o, STR("from"), str_from(a->conversation.said[0]->id));
+    json_out_kstr(o, STR("to"), str_from(a->conversation.said[a->conversation.n - 1]->id));
+    json_out_kint(o, STR("messages"), (int64_t)a->conversation.n);
     json_out_end(o, '}');
     json_out_end(o, ']');
     json_out_kstr(o, STR("reason"), STR("compact"));

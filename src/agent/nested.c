@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A seat is entered with the lock held. An agent is made for it from its options, takes the run without owning it, reads its
+ * A nested is entered with the lock held. An agent is made for it from its options, takes the run without owning it, reads its
  * conversation and goes into the loop, which does what is still owed and nothing else: entering again after a cut, a failed
  * attempt or an answered wait is going on. Whatever ends it is told, and what it recorded is queued before it returns.
  */
@@ -31,7 +31,7 @@ static enum tide_code never_called(void *arg, const char *args, const char *key,
     return tide_fail(err, TIDE_INVALID, "outputs are recorded by the loop");
 }
 
-static void put_schema(struct buf *out, const struct nested_agent *seat)
+static void put_schema(struct buf *out, const struct nested_agent *nested)
 {
     struct json_out o = json_out_to(out);
 
@@ -44,8 +44,8 @@ static void put_schema(struct buf *out, const struct nested_agent *seat)
     json_out_kstr(&o, STR("type"), STR("string"));
     json_out_key(&o, STR("enum"));
     json_out_begin(&o, '[');
-    for (size_t i = 0; i < seat->n_outputs; i++)
-        json_out_str(&o, seat->outputs[i]);
+    for (size_t i = 0; i < nested->n_outputs; i++)
+        json_out_str(&o, nested->outputs[i]);
     json_out_end(&o, ']');
     json_out_end(&o, '}');
     json_out_key(&o, STR("value"));
@@ -63,14 +63,14 @@ static void put_names(struct buf *out, const char *before, const struct str *nam
         buf_addf(out, "%s%.*s", i ? ", " : before, STR_ARG(names[i]));
 }
 
-static enum tide_code offer_outputs(struct tide_agent *a, const struct nested_agent *seat, struct tide_err *err)
+static enum tide_code offer_outputs(struct tide_agent *a, const struct nested_agent *nested, struct tide_err *err)
 {
     AUTO(buf_done) struct buf schema = BUF_INIT(65536), text = BUF_INIT(65536);
 
-    put_schema(&schema, seat);
+    put_schema(&schema, nested);
     buf_add_str(&text, STR("Gives one result of your task. Call it once for each"));
-    put_names(&text, ": ", seat->outputs, seat->n_outputs);
-    put_names(&text, ". These may be left out: ", seat->nullable, seat->n_nullable);
+    put_names(&text, ": ", nested->outputs, nested->n_outputs);
+    put_names(&text, ". These may be left out: ", nested->nullable, nested->n_nullable);
     buf_add_str(&text, STR(". The task is over when all others are set."));
     const struct tide_tool tool = {.size = sizeof tool,
                                    .name = SET_OUTPUT,
@@ -91,47 +91,47 @@ void nested_leave(struct tide_agent *a)
     if (!a)
         return;
     a->run = NULL;
-    a->seat = NULL;
+    a->nested = NULL;
     tide_agent_free(a);
 }
 
-enum tide_code nested_enter(const struct nested_agent *seat, const struct tide_agent_options *opt, const char *decides,
-                            struct tide_agent **ret, struct tide_err *err)
+enum tide_code nested_enter(const struct nested_agent *nested, const struct tide_agent_options *opt,
+                            const char *decides, struct tide_agent **ret, struct tide_err *err)
 {
     struct tide_agent *a;
     enum tide_code code =
-        run_sure(seat->run, err); /* what is queued first: a failure of it is the run's to deal with */
+        run_sure(nested->run, err); /* what is queued first: a failure of it is the run's to deal with */
 
-    code = code ? code : session_sync(seat->session, err);
+    code = code ? code : session_sync(nested->session, err);
     if (code)
         return code;
-    code = tide_agent_new(seat->session, opt, ret, err);
-    if (!code && seat->n_outputs)
-        code = offer_outputs(*ret, seat, err);
+    code = tide_agent_new(nested->session, opt, ret, err);
+    if (!code && nested->n_outputs)
+        code = offer_outputs(*ret, nested, err);
     if (code && !session_is_trouble(code)) /* a key, a file, a setting: when it was put right, it can be tried again */
         err->code = code = TIDE_FAILED;
     if (code)
         return code;
     a = *ret;
-    a->seat = seat;
+    a->nested = nested;
     a->locked = true;
-    a->run = seat->run;
+    a->run = nested->run;
     a->place.run_id = a->run->id;
-    if (seat->guard) {
-        a->place.guard = seat->guard;
-        hooks_guard(a->hooks, seat->guard);
+    if (nested->guard) {
+        a->place.guard = nested->guard;
+        hooks_guard(a->hooks, nested->guard);
     }
     a->fresh = true; /* an attempt that was announced is still due */
     a->looked_ns = a->s->store->env->ops->mono_ns(a->s->store->env);
-    a->talk.whose = (struct conversation_owner){seat->node, seat->visit, seat->branch, decides};
-    code = conversation_load(&a->talk, a->s, err);
+    a->conversation.whose = (struct conversation_owner){nested->node, nested->visit, nested->branch, decides};
+    code = conversation_load(&a->conversation, a->s, err);
     for (size_t i = 0; !code && i < a->run->backlog.n; i++) { /* of a degraded run: behind what the store has */
         const struct tide_new_event *ev = &a->run->backlog.events[i];
 
-        conversation_apply(&a->talk, str_from(ev->kind), (struct str){ev->body, ev->body_len});
+        conversation_apply(&a->conversation, str_from(ev->kind), (struct str){ev->body, ev->body_len});
     }
     code = code ? code : undone_load(a, err);
-    a->turns = a->talk.answers; /* the limit is one of the visit: going on does not double it */
+    a->turns = a->conversation.answers; /* the limit is one of the visit: going on does not double it */
     return code;
 }
 
@@ -143,11 +143,11 @@ static void give_outputs(const struct tide_agent *a, struct buf *out)
 
     buf_clear(out);
     json_out_begin(&o, '{');
-    for (size_t i = 0; i < a->seat->n_outputs; i++) {
-        const char *value = map_get(&a->talk.outputs, a->seat->outputs[i]);
+    for (size_t i = 0; i < a->nested->n_outputs; i++) {
+        const char *value = map_get(&a->conversation.outputs, a->nested->outputs[i]);
 
         if (value)
-            json_out_kraw(&o, a->seat->outputs[i], str_from(value));
+            json_out_kraw(&o, a->nested->outputs[i], str_from(value));
     }
     json_out_end(&o, '}');
 }
@@ -160,7 +160,7 @@ static enum tide_code fail_as(struct nested_result *ret, const char *code, bool 
     return TIDE_FAILED;
 }
 
-/* What ended the loop, in the words of a seat. A no to more budget ends it, and so does a hook: neither is a stop. */
+/* What ended the loop, in the words of nested.h. A no to more budget ends it, and so does a hook: neither is a stop. */
 static enum tide_code name_end(const struct tide_agent *a, enum tide_code code, struct nested_result *ret,
                                struct tide_err *err)
 {
@@ -181,8 +181,8 @@ static enum tide_code name_end(const struct tide_agent *a, enum tide_code code, 
     return code;
 }
 
-static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct nested_result *ret,
-                               struct tide_err *err)
+static enum tide_code conclude_nested(struct tide_agent *a, enum tide_code code, struct nested_result *ret,
+                                      struct tide_err *err)
 {
     struct tide_err e;
 
@@ -192,28 +192,28 @@ static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct
         code = tide_err_copy(err, &e);
     give_outputs(a, &ret->outputs);
     buf_clear(&ret->answer);
-    buf_add_str(&ret->answer, conversation_answer(&a->talk));
+    buf_add_str(&ret->answer, conversation_answer(&a->conversation));
     return code;
 }
 
-static enum tide_code begin(struct tide_agent *a, struct tide_err *err)
+static enum tide_code begin_nested(struct tide_agent *a, struct tide_err *err)
 {
-    const char *prompt = a->seat->prompt ? a->seat->prompt : "";
+    const char *prompt = a->nested->prompt ? a->nested->prompt : "";
 
-    if (a->talk.n)
+    if (a->conversation.n)
         return TIDE_OK;
     if (str_is_blank(str_from(prompt)) || !str_is_utf8(str_from(prompt), NULL)) {
         snprintf(a->fault.code, sizeof(a->fault.code), "config");
-        return tide_fail(err, TIDE_FAILED, "the prompt of node '%s' is empty or not valid UTF-8", a->seat->node);
+        return tide_fail(err, TIDE_FAILED, "the prompt of node '%s' is empty or not valid UTF-8", a->nested->node);
     }
     agent_say(a, str_from(prompt));
     agent_started(a, prompt);
     return TIDE_OK;
 }
 
-enum tide_code nested_run(const struct nested_agent *seat, struct nested_result *ret, struct tide_err *err)
+enum tide_code nested_run(const struct nested_agent *nested, struct nested_result *ret, struct tide_err *err)
 {
-    struct tide_agent_options opt = *seat->opt;
+    struct tide_agent_options opt = *nested->opt;
     struct tide_agent *a = NULL;
     enum tide_code code;
 
@@ -222,14 +222,14 @@ enum tide_code nested_run(const struct nested_agent *seat, struct nested_result 
     ret->retry = false;
     ret->wait = (struct nested_wait){.name = ""};
     opt.approve = NULL; /* it would be asked with the lock held, and nothing is parked yet */
-    code = nested_enter(seat, &opt, NULL, &a, err);
+    code = nested_enter(nested, &opt, NULL, &a, err);
     if (code == TIDE_FAILED)
         code = fail_as(ret, "config", false, err);
     if (!code) {
         a->wait = &ret->wait;
-        code = begin(a, err);
+        code = begin_nested(a, err);
         code = code ? code : agent_work(a, err);
-        code = conclude(a, code, ret, err);
+        code = conclude_nested(a, code, ret, err);
     }
     nested_leave(a);
     return code;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's loop in a seat: as one part of a run that somebody else begins, ends and shares between several. Everything
- * that it records carries the seat's node, visit and branch, and its conversation is that of this node and visit alone.
+ * The agent's loop as one part of a run that somebody else begins, ends and shares between several. Everything
+ * that it records carries its node, visit and branch, and its conversation is that of this node and visit alone.
  *
- * Several seats of one session work on threads. Whoever touches the session or the run holds the lock; a seat is entered
+ * Several nested agents of one session work on threads. Whoever touches the session or the run holds the lock; one is entered
  * with the lock held, gives it back while a model answers, a tool or a hook runs or a pause passes, and has it on return.
  */
 #ifndef AGENT_NESTED_H
@@ -60,15 +60,16 @@ struct nested_result {
  * wait of that name was answered (tide_run_wait on the run, its first use of the name), call again. TIDE_CANCELLED: `stopped` said
  * so, or somebody asked to cancel the run. TIDE_FAILED: code. Any other code: the run itself cannot go on.
  */
-enum tide_code nested_run(const struct nested_agent *seat, struct nested_result *ret, struct tide_err *err) MUST_CHECK;
+enum tide_code nested_run(const struct nested_agent *nested, struct nested_result *ret, struct tide_err *err)
+    MUST_CHECK;
 void nested_result_done(struct nested_result *r);
 
 /*
- * One question to the model, yes or no, recorded under the seat's node. *ret_yes -1: what it said could not be read.
+ * One question to the model, yes or no, recorded under its node. *ret_yes -1: what it said could not be read.
  * `context`: what it is told beside the question. The same question after a cut is asked again; one that was answered is not.
  * Outputs, tools, hooks and budgets have no part in it; it is a conversation apart from that of nested_run().
  */
-enum tide_code nested_decide(const struct nested_agent *seat, const char *question, const char *context, int *ret_yes,
+enum tide_code nested_decide(const struct nested_agent *nested, const char *question, const char *context, int *ret_yes,
                              struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -64,15 +64,15 @@ static int read_answer(struct str text)
 
 /* ---- asking ---- */
 
-enum tide_code nested_decide(const struct nested_agent *seat, const char *question, const char *context, int *ret_yes,
+enum tide_code nested_decide(const struct nested_agent *nested, const char *question, const char *context, int *ret_yes,
                              struct tide_err *err)
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT;
     const char *text =
         context && *context ? arena_printf(&arena, "%s\n\nWhat is known:\n%s", question, context) : question;
-    struct nested_agent alone = *seat;
+    struct nested_agent alone = *nested;
     struct tide_agent_options opt =
-        seat->opt ? *seat->opt : (struct tide_agent_options){.size = sizeof(struct tide_agent_options)};
+        nested->opt ? *nested->opt : (struct tide_agent_options){.size = sizeof(struct tide_agent_options)};
     struct tide_agent *a = NULL;
     char digest[17];
     enum tide_code code;
@@ -85,14 +85,14 @@ enum tide_code nested_decide(const struct nested_agent *seat, const char *questi
     opt.system_prompt = system_text;
     digest_name(digest, str_from(text));
     code = nested_enter(&alone, &opt, digest, &a, err);
-    if (!code && !a->talk.n)
+    if (!code && !a->conversation.n)
         agent_say(a, str_from(text));
-    if (!code && conversation_is_owed(&a->talk))
+    if (!code && conversation_is_owed(&a->conversation))
         code = agent_ask(a, err);
     if (!code || code == TIDE_FAILED)
         code = a && agent_put(a, err) ? err->code : code;
     if (!code)
-        *ret_yes = read_answer(conversation_answer(&a->talk));
+        *ret_yes = read_answer(conversation_answer(&a->conversation));
     nested_leave(a);
     return code;
 }

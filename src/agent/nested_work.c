@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is different in a seat. The session and the run are shared: they are touched with the lock held only, and a number of
+ * What is different in a nested agent. The session and the run are shared: they are touched with the lock held only, and a number of
  * a turn is given once, whoever asks first. The loop ends when the outputs are there, not when the model stops talking. It
  * never parks: what it waits for it says, and whoever drives the run parks for all.
  */
@@ -16,19 +16,19 @@
 
 void agent_unlock(struct tide_agent *a)
 {
-    if (!a->seat || !a->locked)
+    if (!a->nested || !a->locked)
         return;
     a->locked = false;
-    if (a->seat->unlock)
-        a->seat->unlock(a->seat->arg);
+    if (a->nested->unlock)
+        a->nested->unlock(a->nested->arg);
 }
 
 void agent_lock(struct tide_agent *a)
 {
-    if (!a->seat || a->locked)
+    if (!a->nested || a->locked)
         return;
-    if (a->seat->lock)
-        a->seat->lock(a->seat->arg);
+    if (a->nested->lock)
+        a->nested->lock(a->nested->arg);
     a->locked = true;
 }
 
@@ -50,7 +50,7 @@ bool nested_stopped(struct tide_agent *a)
 {
     int expected = STOP_NOT;
 
-    if (a->seat->stopped && a->seat->stopped(a->seat->arg))
+    if (a->nested->stopped && a->nested->stopped(a->nested->arg))
         atomic_compare_exchange_strong(&a->stop, &expected, STOP_BY_SHUTDOWN);
     return atomic_load(&a->stop) != STOP_NOT;
 }
@@ -68,25 +68,25 @@ int64_t nested_turn(struct tide_agent *a)
     const struct state *state = a->s->state;
     int64_t most = larger(larger(state->ledger.max_turn, state->content.turn), a->run->given_turn);
 
-    if (a->given_turn <= a->talk.answered_turn)
-        a->given_turn = a->run->given_turn = larger(most, a->talk.seen_turn) + 1;
+    if (a->given_turn <= a->conversation.answered_turn)
+        a->given_turn = a->run->given_turn = larger(most, a->conversation.seen_turn) + 1;
     INVARIANT(a->locked && a->given_turn <= a->run->given_turn); /* a number is given once, whoever asks first */
     return a->given_turn;
 }
 
 struct str nested_part(struct tide_agent *a)
 {
-    const char *slash = strrchr(a->seat->node, '/'), *name = slash ? slash + 1 : a->seat->node;
-    const char *mark = a->talk.whose.decides ? "?" : "";
+    const char *slash = strrchr(a->nested->node, '/'), *name = slash ? slash + 1 : a->nested->node;
+    const char *mark = a->conversation.whose.decides ? "?" : "";
 
     if (strchr(name, '#')) /* of a map: the visit is in it */
         return str_from(arena_printf(&a->scratch, "%s%s", name, mark));
-    return str_from(arena_printf(&a->scratch, "%s#%" PRId64 "%s", name, a->seat->visit, mark));
+    return str_from(arena_printf(&a->scratch, "%s#%" PRId64 "%s", name, a->nested->visit, mark));
 }
 
 bool nested_offers(const struct tide_agent *a, const char *tool)
 {
-    const char *const *name = a->seat ? a->seat->tools : NULL;
+    const char *const *name = a->nested ? a->nested->tools : NULL;
 
     while (name && *name && strcmp(*name, tool) != 0)
         name++;
@@ -103,15 +103,15 @@ static bool is_among(struct str key, const struct str *list, size_t n)
     return false;
 }
 
-static bool is_nullable(const struct nested_agent *seat, struct str key)
+static bool is_nullable(const struct nested_agent *nested, struct str key)
 {
-    return is_among(key, seat->nullable, seat->n_nullable);
+    return is_among(key, nested->nullable, nested->n_nullable);
 }
 
-static bool has_required(const struct nested_agent *seat)
+static bool has_required(const struct nested_agent *nested)
 {
-    for (size_t i = 0; i < seat->n_outputs; i++)
-        if (!is_nullable(seat, seat->outputs[i]))
+    for (size_t i = 0; i < nested->n_outputs; i++)
+        if (!is_nullable(nested, nested->outputs[i]))
             return true;
     return false;
 }
@@ -119,13 +119,13 @@ static bool has_required(const struct nested_agent *seat)
 /* The names of outputs that must be set and are not; how many. */
 static size_t list_missing(const struct tide_agent *a, struct buf *out)
 {
-    const struct nested_agent *seat = a->seat;
+    const struct nested_agent *nested = a->nested;
     size_t n = 0;
 
-    for (size_t i = 0; i < seat->n_outputs; i++) {
-        if (is_nullable(seat, seat->outputs[i]) || map_get(&a->talk.outputs, seat->outputs[i]))
+    for (size_t i = 0; i < nested->n_outputs; i++) {
+        if (is_nullable(nested, nested->outputs[i]) || map_get(&a->conversation.outputs, nested->outputs[i]))
             continue;
-        buf_addf(out, "%s%.*s", n++ ? ", " : "", STR_ARG(seat->outputs[i]));
+        buf_addf(out, "%s%.*s", n++ ? ", " : "", STR_ARG(nested->outputs[i]));
     }
     return n;
 }
@@ -135,14 +135,14 @@ static const char *wrong_with(struct tide_agent *a, struct str key, const struct
 {
     AUTO(buf_done) struct buf names = BUF_INIT(8192);
 
-    for (size_t i = 0; i < a->seat->n_outputs; i++)
-        buf_addf(&names, "%s%.*s", i ? ", " : "", STR_ARG(a->seat->outputs[i]));
-    if (!is_among(key, a->seat->outputs, a->seat->n_outputs))
+    for (size_t i = 0; i < a->nested->n_outputs; i++)
+        buf_addf(&names, "%s%.*s", i ? ", " : "", STR_ARG(a->nested->outputs[i]));
+    if (!is_among(key, a->nested->outputs, a->nested->n_outputs))
         return arena_printf(&a->scratch, "there is no output '%.*s': the keys are %s",
                             (int)(key.len < 100 ? key.len : 100), key.ptr, buf_cstr(&names));
     if (!value)
         return arena_printf(&a->scratch, "the value of '%.*s' is missing: give one, of any type", STR_ARG(key));
-    if (value->type == JSON_NULL && !is_nullable(a->seat, key))
+    if (value->type == JSON_NULL && !is_nullable(a->nested, key))
         return arena_printf(&a->scratch, "'%.*s' must not be null", STR_ARG(key));
     return NULL;
 }
@@ -183,9 +183,9 @@ bool nested_is_over(const struct tide_agent *a)
 {
     AUTO(buf_done) struct buf names = BUF_INIT(8192);
 
-    if (!has_required(a->seat))
-        return !conversation_is_owed(&a->talk);
-    return !list_missing(a, &names) && !conversation_is_urged(&a->talk);
+    if (!has_required(a->nested))
+        return !conversation_is_owed(&a->conversation);
+    return !list_missing(a, &names) && !conversation_is_urged(&a->conversation);
 }
 
 void nested_ask_on(struct tide_agent *a)
@@ -249,13 +249,13 @@ enum tide_code nested_budgets(struct tide_agent *a, bool *ret_refused, struct ti
         answers++;
         allowances += allowed;
         *ret_refused = false;
-        if (map_get(&a->talk.asked, str_from(name)) && !map_get(&a->talk.decisions, str_from(name))) {
+        if (map_get(&a->conversation.asked, str_from(name)) && !map_get(&a->conversation.decisions, str_from(name))) {
             agent_put_given(a, name, allowed,
-                            reason); /* what this seat asked is answered, also when another asked the same */
+                            reason); /* what this nested asked is answered, also when another asked the same */
             *ret_refused = !allowed;
         }
     }
-    a->talk.budget_answers = answers;
-    a->talk.budgets = allowances;
+    a->conversation.budget_answers = answers;
+    a->conversation.budgets = allowances;
     return code == TIDE_NOT_FOUND ? TIDE_OK : code;
 }

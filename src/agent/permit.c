@@ -182,7 +182,7 @@ static struct str first_word(struct str s)
 }
 
 /* One space for each run of blanks. */
-static struct str squeeze(struct arena *a, struct str s)
+static struct str squeeze_blanks(struct arena *a, struct str s)
 {
     char *out = arena_alloc(a, s.len + 1);
     size_t n = 0;
@@ -197,7 +197,7 @@ static struct str squeeze(struct arena *a, struct str s)
 
 static bool part_matches(struct arena *a, struct str pattern, struct str part)
 {
-    part = squeeze(a, str_trim(part));
+    part = squeeze_blanks(a, str_trim(part));
     if (part.len == 0)
         return false;
     if (glob(pattern, part, ""))
@@ -287,7 +287,7 @@ static bool matches(struct arena *a, const struct rule *r, const struct tool *to
 }
 
 /* The rule that counts; NULL: none. */
-static const struct rule *find(const struct permits *p, const struct tool *tool, const struct json *args)
+static const struct rule *find_rule(const struct permits *p, const struct tool *tool, const struct json *args)
 {
     struct arena a = ARENA_INIT;
     size_t i = p ? p->n : 0;
@@ -300,14 +300,14 @@ static const struct rule *find(const struct permits *p, const struct tool *tool,
 
 enum tide_permission permits_ask(const struct permits *p, const struct tool *tool, const struct json *args)
 {
-    const struct rule *r = find(p, tool, args);
+    const struct rule *r = find_rule(p, tool, args);
 
     return r ? r->permission : tool->permission;
 }
 
 struct str permits_rule(const struct permits *p, const struct tool *tool, const struct json *args)
 {
-    const struct rule *r = find(p, tool, args);
+    const struct rule *r = find_rule(p, tool, args);
 
     return r ? r->source : STR("");
 }

@@ -110,7 +110,7 @@ static void hide_key(char *message, const char *key)
 }
 
 /* Completes a fault: the provider's name before it, one clean line in both places. */
-static enum tide_code report(const struct provider *p, struct model_fault *f, struct tide_err *err)
+static enum tide_code report_fault(const struct provider *p, struct model_fault *f, struct tide_err *err)
 {
     struct tide_err line = {0};
 
@@ -249,7 +249,7 @@ enum tide_code provider_call(struct provider *p, struct str body, int attempt, c
 
     if (p->ops->call(p, body, attempt, listener ? listener : &nobody, ret_answer, &fault))
         return TIDE_OK;
-    code = report(p, &fault, err);
+    code = report_fault(p, &fault, err);
     if (ret_fault)
         *ret_fault = fault;
     return code;

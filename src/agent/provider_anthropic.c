@@ -75,7 +75,7 @@ static void id_member(struct render *r, struct str key, struct str id)
     json_out_kstr(&r->o, key, (struct str){clean, n});
 }
 
-static void assistant(struct render *r, const struct model_message *m)
+static void put_assistant(struct render *r, const struct model_message *m)
 {
     text_block(r, "assistant", m->text);
     for (size_t i = 0; i < m->n_calls; i++) {
@@ -109,10 +109,10 @@ static void image_block(struct render *r, const struct model_image *image)
     end_block(r);
 }
 
-static void message(struct render *r, const struct model_message *m)
+static void put_message(struct render *r, const struct model_message *m)
 {
     if (m->role == TIDE_ROLE_ASSISTANT)
-        assistant(r, m);
+        put_assistant(r, m);
     else if (m->role == TIDE_ROLE_TOOL)
         tool_result(r, m);
     else {
@@ -122,7 +122,7 @@ static void message(struct render *r, const struct model_message *m)
     }
 }
 
-static void messages(struct json_out *o, const struct model_request *request)
+static void put_messages(struct json_out *o, const struct model_request *request)
 {
     struct render r;
 
@@ -130,7 +130,7 @@ static void messages(struct json_out *o, const struct model_request *request)
     json_out_begin(o, '[');
     r = (struct render){.o = *o};
     for (size_t i = 0; i < request->n_messages; i++)
-        message(&r, &request->messages[i]);
+        put_message(&r, &request->messages[i]);
     close_message(&r);
     if (r.block_end && !o->buf->failed) { /* what follows the last block are three brackets, which are written again */
         o->buf->len = r.block_end;
@@ -154,7 +154,7 @@ static void system_text(struct json_out *o, struct str text)
     json_out_end(o, ']');
 }
 
-static void render(const struct provider *p, const struct model_request *request, struct buf *out)
+static void render_request(const struct provider *p, const struct model_request *request, struct buf *out)
 {
     struct json_out o = json_out_to(out);
 
@@ -166,7 +166,7 @@ static void render(const struct provider *p, const struct model_request *request
     system_text(&o, request->system);
     if (request->tools.len > 2) /* "[]": none */
         json_out_kraw(&o, STR("tools"), request->tools);
-    messages(&o, request);
+    put_messages(&o, request);
     json_out_end(&o, '}');
 }
 
@@ -283,7 +283,7 @@ static void on_event(struct reply *r, const struct json *event)
 
 const struct provider_ops provider_anthropic = {
     .type = "anthropic",
-    .render = render,
+    .render = render_request,
     .call = wire_call,
     .base_url = "https://api.anthropic.com",
     .path = "/v1/messages",

@@ -238,7 +238,8 @@ static const char *const end_codes[] = {
     [HTTP_DEADLINE] = "call_timeout", [HTTP_BROKEN] = "connection", [HTTP_UNUSABLE] = "bad_request",
     [HTTP_TOO_BIG] = "malformed",     [HTTP_MISSING] = "missing"};
 
-static bool settle(struct wire *w, const struct http_result *result, struct model_answer *ret, struct model_fault *f)
+static bool settle_answer(struct wire *w, const struct http_result *result, struct model_answer *ret,
+                          struct model_fault *f)
 {
     f->retry_after_ms = result->retry_after_ms;
     if (result->status != 0 && result->status != 200 && result->end != HTTP_CANCELLED) {
@@ -296,7 +297,7 @@ bool wire_call(struct provider *p, struct str body, int attempt, const struct mo
     wire_init(&w, ops, listener);
     call.arg = &w;
     http_post(p->http, &call, &result);
-    ok = settle(&w, &result, ret_answer, f);
+    ok = settle_answer(&w, &result, ret_answer, f);
     if (p->key)
         explicit_bzero(key_header.ptr, key_header.len);
     buf_done(&key_header);

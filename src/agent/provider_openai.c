@@ -26,7 +26,7 @@ static void text_message(struct json_out *o, struct str role, struct str text)
     json_out_end(o, '}');
 }
 
-static void call(struct json_out *o, const struct model_call *c)
+static void put_call(struct json_out *o, const struct model_call *c)
 {
     json_out_begin(o, '{');
     json_out_kstr(o, STR("id"), c->id);
@@ -39,7 +39,7 @@ static void call(struct json_out *o, const struct model_call *c)
     json_out_end(o, '}');
 }
 
-static void assistant(struct json_out *o, const struct model_message *m)
+static void put_assistant(struct json_out *o, const struct model_message *m)
 {
     if (m->n_calls == 0) {
         text_message(o, STR("assistant"), m->text);
@@ -54,7 +54,7 @@ static void assistant(struct json_out *o, const struct model_message *m)
     json_out_key(o, STR("tool_calls"));
     json_out_begin(o, '[');
     for (size_t i = 0; i < m->n_calls; i++)
-        call(o, &m->calls[i]);
+        put_call(o, &m->calls[i]);
     json_out_end(o, ']');
     json_out_end(o, '}');
 }
@@ -85,10 +85,10 @@ static void user_with_images(struct json_out *o, const struct model_message *m)
     json_out_end(o, '}');
 }
 
-static void message(struct json_out *o, const struct model_message *m)
+static void put_message(struct json_out *o, const struct model_message *m)
 {
     if (m->role == TIDE_ROLE_ASSISTANT) {
-        assistant(o, m);
+        put_assistant(o, m);
     } else if (m->role == TIDE_ROLE_TOOL) {
         begin_message(o, STR("tool"));
         json_out_kstr(o, STR("tool_call_id"), m->call_id);
@@ -101,14 +101,14 @@ static void message(struct json_out *o, const struct model_message *m)
     }
 }
 
-static void messages(struct json_out *o, const struct model_request *request)
+static void put_messages(struct json_out *o, const struct model_request *request)
 {
     json_out_key(o, STR("messages"));
     json_out_begin(o, '[');
     if (request->system.len)
         text_message(o, STR("system"), request->system);
     for (size_t i = 0; i < request->n_messages; i++)
-        message(o, &request->messages[i]);
+        put_message(o, &request->messages[i]);
     json_out_end(o, ']');
 }
 
@@ -121,7 +121,7 @@ static void tool_member(struct json_out *o, const struct json *t, struct str key
         json_out_kraw(o, as, json_source(v));
 }
 
-static void tools(struct json_out *o, struct str list)
+static void put_tools(struct json_out *o, struct str list)
 {
     struct arena a = ARENA_INIT;
     struct json *json = NULL;
@@ -145,7 +145,7 @@ static void tools(struct json_out *o, struct str list)
     arena_done(&a);
 }
 
-static void render(const struct provider *p, const struct model_request *request, struct buf *out)
+static void render_request(const struct provider *p, const struct model_request *request, struct buf *out)
 {
     struct json_out o = json_out_to(out);
 
@@ -155,8 +155,8 @@ static void render(const struct provider *p, const struct model_request *request
         json_out_kint(&o, p->own_url ? STR("max_completion_tokens") : STR("max_tokens"), request->max_tokens);
     json_out_kbool(&o, STR("stream"), true);
     json_out_kraw(&o, STR("stream_options"), STR("{\"include_usage\":true}"));
-    tools(&o, request->tools);
-    messages(&o, request);
+    put_tools(&o, request->tools);
+    put_messages(&o, request);
     json_out_end(&o, '}');
 }
 
@@ -249,7 +249,7 @@ static void on_event(struct reply *r, const struct json *event)
 
 const struct provider_ops provider_openai = {
     .type = "openai",
-    .render = render,
+    .render = render_request,
     .call = wire_call,
     .base_url = "https://api.openai.com/v1",
     .path = "/chat/completions",

@@ -38,7 +38,7 @@ static void render_message(struct json_out *o, const struct model_message *m)
     json_out_end(o, '}');
 }
 
-static void render(const struct provider *p, const struct model_request *request, struct buf *out)
+static void render_request(const struct provider *p, const struct model_request *request, struct buf *out)
 {
     struct json_out o = json_out_to(out);
     int64_t answers = request->answers_left_out;
@@ -123,7 +123,7 @@ static bool wait_ms(const struct model_listener *l, int64_t ms, struct model_fau
     }
 }
 
-static bool speak(const struct model_listener *l, struct str text, int64_t chunk_ms, struct model_fault *f)
+static bool speak_text(const struct model_listener *l, struct str text, int64_t chunk_ms, struct model_fault *f)
 {
     while (text.len > 0) {
         const char *space = chunk_ms > 0 ? memchr(text.ptr, ' ', text.len) : NULL;
@@ -157,7 +157,7 @@ static void take_fault(const struct json *fail, const struct model_listener *l, 
 
     if (said.message.len == 0)
         said.message = STR("the script says so");
-    if (!speak(l, text, 0, f)) {
+    if (!speak_text(l, text, 0, f)) {
         arena_done(&a);
         return;
     }
@@ -222,8 +222,8 @@ static void take_answer(struct model_answer *a, const struct json *turn, int64_t
         script_stop(stop->raw, &a->stop);
 }
 
-static bool call(struct provider *p, struct str body, int attempt, const struct model_listener *l,
-                 struct model_answer *ret_answer, struct model_fault *f)
+static bool call_script(struct provider *p, struct str body, int attempt, const struct model_listener *l,
+                        struct model_answer *ret_answer, struct model_fault *f)
 {
     int64_t number = 0;
     const struct json *turn = find_turn(p->script, body, &number, f), *fail;
@@ -237,7 +237,7 @@ static bool call(struct provider *p, struct str body, int attempt, const struct 
         return false;
     }
     take_answer(&a, turn, number, body.len);
-    if (!speak(l, a.text, json_get_int(turn, STR("chunk_ms"), 0), f)) {
+    if (!speak_text(l, a.text, json_get_int(turn, STR("chunk_ms"), 0), f)) {
         model_answer_done(&a);
         return false;
     }
@@ -245,4 +245,4 @@ static bool call(struct provider *p, struct str body, int attempt, const struct 
     return true;
 }
 
-const struct provider_ops provider_script = {.type = "script", .render = render, .call = call};
+const struct provider_ops provider_script = {.type = "script", .render = render_request, .call = call_script};

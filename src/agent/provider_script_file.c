@@ -12,7 +12,7 @@
 
 #define SCRIPT_MAX_BYTES ((size_t)64 << 20)
 
-static enum tide_code load(const char *path, struct buf *out, struct tide_err *err)
+static enum tide_code load_script(const char *path, struct buf *out, struct tide_err *err)
 {
     int bad = buf_read_file(out, path);
 
@@ -198,7 +198,7 @@ enum tide_code script_open(const char *path, struct script **ret_script, struct 
     s = mem_zero(sizeof *s);
     s->path = mem_dup(str_from(path));
     s->text = (struct buf)BUF_INIT(SCRIPT_MAX_BYTES);
-    if (load(path, &s->text, err))
+    if (load_script(path, &s->text, err))
         goto failed;
     if (json_parse(&s->arena, buf_view(&s->text), NULL, &root, NULL, err) || take_script(s, root, err)) {
         tide_wrap(err, "script %s", path);

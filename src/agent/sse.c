@@ -6,7 +6,7 @@
  */
 #include "agent/sse.h"
 
-static enum tide_code dispatch(struct sse *s, sse_fn *fn, void *arg)
+static enum tide_code dispatch_event(struct sse *s, sse_fn *fn, void *arg)
 {
     enum tide_code code = TIDE_OK;
 
@@ -24,7 +24,7 @@ static enum tide_code take_line(struct sse *s, struct str line, sse_fn *fn, void
     struct str field = line, value = {"", 0};
 
     if (line.len == 0)
-        return dispatch(s, fn, arg);
+        return dispatch_event(s, fn, arg);
     colon = memchr(line.ptr, ':', line.len);
     if (colon) {
         field.len = (size_t)(colon - line.ptr);

@@ -28,10 +28,10 @@
 
 /* ---- before ---- */
 
-/* The door of a run that we are ourselves inside of: not a command's business. */
+/* The socket of a run that we are ourselves inside of: not a command's business. */
 static bool is_private(const char *entry)
 {
-    static const char *const names[] = {DOOR_ENV, STEP_ENV};
+    static const char *const names[] = {RUN_SOCKET_ENV, STEP_ENV};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strncmp(entry, names[i], strlen(names[i])) == 0 && entry[strlen(names[i])] == '=')
@@ -56,7 +56,7 @@ static char **environment(struct arena *a, const struct tool_work *w)
     return proc_env(a, open, sets);
 }
 
-static enum tide_code hold(struct tool_work *w, struct arena *a, const char *command, struct tide_err *err)
+static enum tide_code hold_shell(struct tool_work *w, struct arena *a, const char *command, struct tide_err *err)
 {
     const char *shell = access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
     char *argv[] = {(char *)(uintptr_t)(strrchr(shell, '/') + 1), (char *)(uintptr_t) "-c", (char *)(uintptr_t)command,
@@ -84,7 +84,7 @@ static enum tide_code hold(struct tool_work *w, struct arena *a, const char *com
     return code;
 }
 
-static enum tide_code prepare(struct tool_work *w, struct tide_err *err)
+static enum tide_code prepare_bash(struct tool_work *w, struct tide_err *err)
 {
     struct arena a = ARENA_INIT;
     struct str command = json_get_text(&a, w->args, STR("command"));
@@ -100,7 +100,7 @@ static enum tide_code prepare(struct tool_work *w, struct tide_err *err)
             "bash: the command is longer than %zu bytes: write it to a file with the tool 'write' and run that",
             COMMAND_MAX - 1);
     else
-        code = hold(w, &a, arena_dup(&a, command).ptr, err);
+        code = hold_shell(w, &a, arena_dup(&a, command).ptr, err);
     arena_done(&a);
     return code;
 }
@@ -135,7 +135,7 @@ static void keep_end(struct keep *k, const char *bytes, size_t n)
     }
 }
 
-static void take(void *arg, const char *bytes, size_t n)
+static void take_output(void *arg, const char *bytes, size_t n)
 {
     struct keep *k = arg;
     size_t room = k->half - k->head.len, first = n < room ? n : room;
@@ -146,7 +146,7 @@ static void take(void *arg, const char *bytes, size_t n)
         keep_end(k, bytes + first, n - first);
 }
 
-static bool stop(void *arg)
+static bool stop_bash(void *arg)
 {
     return tool_stopped(((const struct keep *)arg)->work);
 }
@@ -269,7 +269,7 @@ static void tell_end(const struct capture *c, int64_t timeout_ms, struct tool_re
     buf_done(&line);
 }
 
-static void run(struct tool_work *w, struct tool_result *ret)
+static void run_bash(struct tool_work *w, struct tool_result *ret)
 {
     size_t room = tool_room(w), chars = room > 2 * NOTES_CHARS ? room - NOTES_CHARS : room;
     size_t half = room < HALF_MAX / 2 ? 2 * room + 1 : HALF_MAX; /* enough for its half of the characters */
@@ -292,8 +292,8 @@ static void run(struct tool_work *w, struct tool_result *ret)
     if (c.timeout_ms > TIMEOUT_MAX_MS)
         c.timeout_ms = TIMEOUT_MAX_MS;
     c.arg = &k;
-    c.stop = w->place->stop ? stop : NULL;
-    c.take = take;
+    c.stop = w->place->stop ? stop_bash : NULL;
+    c.take = take_output;
     capture_run(&c);
     tell_output(&k, chars, ret);
     tell_end(&c, c.timeout_ms, ret);
@@ -315,6 +315,6 @@ const struct tool tool_bash = {
     .effect = TIDE_EFFECT_ONCE,
     .subject = "command",
     .permission = TIDE_PERMISSION_ASK,
-    .prepare = prepare,
-    .run = run,
+    .prepare = prepare_bash,
+    .run = run_bash,
 };

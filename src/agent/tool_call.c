@@ -58,7 +58,7 @@ static void put_result(struct dealing *c, struct str text, bool failed)
     agent_close(c->a);
 }
 
-static void tell(struct dealing *c, enum tide_agent_what what, struct str text, bool failed, int64_t ms)
+static void tell_call(struct dealing *c, enum tide_agent_what what, struct str text, bool failed, int64_t ms)
 {
     agent_tell(c->a, &(struct tide_agent_event){
                          .what = what,
@@ -74,13 +74,13 @@ static void tell(struct dealing *c, enum tide_agent_what what, struct str text, 
 }
 
 /* A call that is not run: the model is told why. */
-static void refuse(struct dealing *c, const char *why)
+static void refuse_call(struct dealing *c, const char *why)
 {
     log_write(TIDE_LOG_WARN, "tool call refused", log_text("session", c->a->id),
               log_text("tool", arena_dup(&c->a->scratch, c->call->name).ptr),
               log_text("call", arena_dup(&c->a->scratch, c->call->id).ptr));
-    tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
-    tell(c, TIDE_AGENT_TOOL_END, str_from(why), true, 0);
+    tell_call(c, TIDE_AGENT_TOOL, STR(""), false, 0);
+    tell_call(c, TIDE_AGENT_TOOL_END, str_from(why), true, 0);
     put_result(c, str_from(why), true);
 }
 
@@ -136,8 +136,8 @@ static bool ask_hooks(struct dealing *c)
 
     agent_hook(c->a, &in, &v);
     if (v.action == HOOK_DENY) {
-        refuse(c, arena_printf(&c->a->scratch, "denied by hook '%.*s'%s%.*s", STR_ARG(v.hook), v.text.len ? ": " : "",
-                               STR_ARG(v.text)));
+        refuse_call(c, arena_printf(&c->a->scratch, "denied by hook '%.*s'%s%.*s", STR_ARG(v.hook),
+                                    v.text.len ? ": " : "", STR_ARG(v.text)));
         return false;
     }
     c->hook_allows = v.action == HOOK_ALLOW;
@@ -220,7 +220,7 @@ static enum tide_code ask_here(struct tide_agent *a, const char *question, const
 static enum tide_code put_asked(struct tide_agent *a, const char *approval_id, const char *question,
                                 const struct model_call *call, const char *digest, struct tide_err *err)
 {
-    if (!map_get(&a->talk.asked, str_from(approval_id))) {
+    if (!map_get(&a->conversation.asked, str_from(approval_id))) {
         agent_open(a, "approval.requested", 0);
         draft_text(&a->draft, "approval_id", approval_id);
         if (call) {
@@ -263,13 +263,13 @@ void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, 
         *ret_reason = STR("");
 }
 
-/* Parks, or, in a seat, says what is to be parked for. */
+/* Parks, or, nested, says what is to be parked for. */
 static enum tide_code wait_for(struct tide_agent *a, const struct tide_wait_options *wait,
                                const struct model_call *call, struct tide_text *ret_answer, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
 
-    if (a->seat)
+    if (a->nested)
         return nested_answer(a, wait, ret_answer, err);
     while (!code && (code = tide_run_wait(a->run, wait, ret_answer, a->token, err)) == TIDE_WAITING)
         code = ask_here(a, wait->question, call, err);
@@ -283,7 +283,7 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
     const char *shown = redact_text(a->s->store, &a->scratch, str_from(question)).ptr;
     const struct tide_wait_options wait = {
         .size = sizeof wait, .name = name, .kind = TIDE_WAIT_APPROVAL, .question = shown};
-    const char *before = map_get(&a->talk.decisions, str_from(approval_id));
+    const char *before = map_get(&a->conversation.decisions, str_from(approval_id));
     struct tide_text answer = {NULL, 0};
     char digest[17];
     enum tide_code code;
@@ -327,7 +327,7 @@ static enum tide_code ask_permission(struct dealing *c, bool *ret_run, struct ti
 
     if (p == TIDE_PERMISSION_DENY) {
         *ret_run = false;
-        refuse(c, arena_printf(&c->a->scratch, "denied by the permission rule %.*s", STR_ARG(rule)));
+        refuse_call(c, arena_printf(&c->a->scratch, "denied by the permission rule %.*s", STR_ARG(rule)));
         return TIDE_OK;
     }
     *ret_run = true;
@@ -341,8 +341,8 @@ static enum tide_code ask_permission(struct dealing *c, bool *ret_run, struct ti
     *ret_run = allowed;
     c->note = allowed ? arena_dup(&c->a->scratch, reason) : STR("");
     if (!allowed)
-        refuse(c, reason.len ? arena_printf(&c->a->scratch, "denied by the user: %.*s", STR_ARG(reason))
-                             : "denied by the user");
+        refuse_call(c, reason.len ? arena_printf(&c->a->scratch, "denied by the user: %.*s", STR_ARG(reason))
+                                  : "denied by the user");
     return TIDE_OK;
 }
 
@@ -390,21 +390,21 @@ static enum tide_code run_tool(struct dealing *c, int attempt, struct tide_err *
 
     work.proc = (struct proc)PROC_INIT;
     if (tool_prepare(&work, &bad)) {
-        refuse(c, arena_printf(&c->a->scratch, "%s", bad.msg));
+        refuse_call(c, arena_printf(&c->a->scratch, "%s", bad.msg));
         tool_drop(&work);
         return TIDE_OK;
     }
     put_started(c, &work.proc, attempt);
     code = agent_append(c->a, c->tool->effect == TIDE_EFFECT_PURE, err);
     if (!code) {
-        tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
+        tell_call(c, TIDE_AGENT_TOOL, STR(""), false, 0);
         began = monotonic_ms();
         INVARIANT(!c->a->draft.n); /* its start is on disk, and all before it */
         agent_unlock(c->a);
         tool_run(&work, &result);
         agent_lock(c->a);
         put_ended(c, &result);
-        tell(c, TIDE_AGENT_TOOL_END, buf_view(&result.text), result.failed, monotonic_ms() - began);
+        tell_call(c, TIDE_AGENT_TOOL_END, buf_view(&result.text), result.failed, monotonic_ms() - began);
         hooks_after(c, redact_text(c->a->s->store, &c->a->scratch, buf_view(&result.text)), result.failed);
     }
     tool_drop(&work);
@@ -422,13 +422,13 @@ static void put_settled(struct dealing *c, const char *kind, const char *how)
 
 static void settle_as(struct dealing *c, const char *text, bool failed)
 {
-    tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
-    tell(c, TIDE_AGENT_TOOL_END, str_from(text), failed, 0);
+    tell_call(c, TIDE_AGENT_TOOL, STR(""), false, 0);
+    tell_call(c, TIDE_AGENT_TOOL_END, str_from(text), failed, 0);
     put_result(c, str_from(text), failed);
 }
 
 /* Whether it happened, as far as the tool can find out by looking; what it left ready is taken away. */
-static enum tool_fate look(struct dealing *c)
+static enum tool_fate look_at_permission(struct dealing *c)
 {
     struct tool_work work = {.tool = c->tool, .place = &c->a->place, .args = c->json, .key = c->key, .out = -1};
     enum tool_fate fate;
@@ -444,17 +444,17 @@ static enum tool_fate look(struct dealing *c)
 }
 
 /* Started, and there is no result. Whatever runs again does so with the arguments it was started with. */
-static enum tide_code settle(struct dealing *c, const struct mark *m, struct tide_err *err)
+static enum tide_code settle_call(struct dealing *c, const struct recorded *m, struct tide_err *err)
 {
     enum tool_fate fate = FATE_DID_NOT;
 
-    take_args(c, arena_dup(&c->a->scratch, conversation_args(&c->a->talk, c->call)));
+    take_args(c, arena_dup(&c->a->scratch, conversation_args(&c->a->conversation, c->call)));
     if (strcmp(c->digest, m->args) != 0)
         take_args(c, c->call->args);
     if (m->seq < c->a->s->state->ledger.trusted_seq)
         fate = FATE_UNKNOWN; /* begun elsewhere: that it was allowed there, and what it is, the log alone says */
     else if (m->once)
-        fate = m->state == MARK_COMPLETED ? FATE_UNKNOWN : look(c);
+        fate = m->state == RECORDED_COMPLETED ? FATE_UNKNOWN : look_at_permission(c);
     if (fate == FATE_DID_NOT)
         return run_tool(c, m->attempt + 1, err);
     if (fate == FATE_HAPPENED) {
@@ -462,9 +462,9 @@ static enum tide_code settle(struct dealing *c, const struct mark *m, struct tid
         settle_as(c, "done: this call was cut before it could answer, but what it was to do is there", false);
         return TIDE_OK;
     }
-    if (m->state == MARK_STARTED)
+    if (m->state == RECORDED_STARTED)
         put_settled(c, "tool.unknown", "cut: nobody knows whether it happened");
-    settle_as(c, m->state == MARK_COMPLETED ? lost_text : unknown_text, true);
+    settle_as(c, m->state == RECORDED_COMPLETED ? lost_text : unknown_text, true);
     return TIDE_OK;
 }
 
@@ -474,9 +474,9 @@ static void take_output(struct dealing *c)
     AUTO(buf_done) struct buf text = BUF_INIT(TOOL_RESULT_MAX);
     bool failed;
 
-    tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
+    tell_call(c, TIDE_AGENT_TOOL, STR(""), false, 0);
     failed = !nested_output(c->a, c->json, &text);
-    tell(c, TIDE_AGENT_TOOL_END, buf_view(&text), failed, 0);
+    tell_call(c, TIDE_AGENT_TOOL_END, buf_view(&text), failed, 0);
     put_result(c, buf_view(&text), failed);
     hooks_after(c, buf_view(&text), failed);
 }
@@ -491,8 +491,8 @@ static bool answer_from_past(struct dealing *c)
         return false;
     if (!past.known)
         past = (struct undone_result){past.call_id, str_from(unknown_text), true, false};
-    tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
-    tell(c, TIDE_AGENT_TOOL_END, past.text, past.failed, 0);
+    tell_call(c, TIDE_AGENT_TOOL, STR(""), false, 0);
+    tell_call(c, TIDE_AGENT_TOOL_END, past.text, past.failed, 0);
     o = open_result(c, past.text, past.failed);
     json_out_kstr(o, STR("reused"), past.call_id);
     agent_close(c->a);
@@ -500,13 +500,13 @@ static bool answer_from_past(struct dealing *c)
 }
 
 /* Its arguments held a secret, and nobody has them any more: it is not run with what is stored of them. */
-static bool answer_redacted(struct dealing *c, const struct mark *m)
+static bool answer_redacted(struct dealing *c, const struct recorded *m)
 {
-    if (!map_get(&c->a->talk.redacted, c->call->id) || map_get(&c->a->real, c->call->id))
+    if (!map_get(&c->a->conversation.redacted, c->call->id) || map_get(&c->a->real, c->call->id))
         return false;
     agent_notice(c->a, "%.*s was cut, and its arguments held a secret that is not stored: it is not run from the log",
                  STR_ARG(c->call->name));
-    if (m && m->state == MARK_STARTED)
+    if (m && m->state == RECORDED_STARTED)
         put_settled(c, "tool.unknown", "redacted: its arguments are not stored as they were");
     settle_as(c, m ? redacted_cut_text : redacted_text, true);
     return true;
@@ -517,20 +517,20 @@ static void refuse_unknown(struct dealing *c)
     AUTO(buf_done) struct buf names = BUF_INIT(4096);
 
     agent_tool_names(c->a, &names);
-    refuse(c,
-           arena_printf(&c->a->scratch, "there is no tool '%.*s': there are %s",
-                        (int)(c->call->name.len > 100 ? 100 : c->call->name.len), c->call->name.ptr, buf_cstr(&names)));
+    refuse_call(c, arena_printf(&c->a->scratch, "there is no tool '%.*s': there are %s",
+                                (int)(c->call->name.len > 100 ? 100 : c->call->name.len), c->call->name.ptr,
+                                buf_cstr(&names)));
 }
 
-static enum tide_code deal(struct dealing *c, struct tide_err *err)
+static enum tide_code deal_with_call(struct dealing *c, struct tide_err *err)
 {
-    const struct mark *m = map_get(&c->a->run->done.steps, c->call->id);
+    const struct recorded *m = map_get(&c->a->run->done.steps, c->call->id);
     const char *real =
         map_get(&c->a->real, c->call->id); /* as the model gave them, where this process has them still */
     bool run = true;
     enum tide_code code;
 
-    INVARIANT(!conversation_has_result(&c->a->talk, conversation_open(&c->a->talk), c->call->id));
+    INVARIANT(!conversation_has_result(&c->a->conversation, conversation_open(&c->a->conversation), c->call->id));
     c->tool = agent_tool(c->a, c->call->name);
     take_args(c, real ? str_from(real) : c->call->args);
     run_idempotency(c->key, c->a->run, arena_dup(&c->a->scratch, c->call->id).ptr);
@@ -539,27 +539,27 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
         return TIDE_OK;
     }
     if (c->json && json_get(c->json, STR("_malformed"))) {
-        refuse(c, "the arguments are not valid JSON: give one object");
+        refuse_call(c, "the arguments are not valid JSON: give one object");
         return TIDE_OK;
     }
     if (answer_from_past(c))
         return TIDE_OK;
-    if (!m && map_get(&c->a->talk.inherited, c->call->id)) {
+    if (!m && map_get(&c->a->conversation.inherited, c->call->id)) {
         /* Begun in what a fork took over: the run of the fork has no mark of it, and it is as unknown as it was there. */
         settle_as(c, unknown_text, true);
         return TIDE_OK;
     }
     if (answer_redacted(c, m))
         return TIDE_OK;
-    if (m && (m->state == MARK_STARTED || m->state == MARK_UNKNOWN || m->state == MARK_COMPLETED))
-        return settle(c, m, err);
+    if (m && (m->state == RECORDED_STARTED || m->state == RECORDED_UNKNOWN || m->state == RECORDED_COMPLETED))
+        return settle_call(c, m, err);
     if (!ask_hooks(c))
         return TIDE_OK;
     if (answer_from_past(c)) /* with the arguments that a hook put in place */
         return TIDE_OK;
     if (agent_stopped(c->a)) /* a hook that was ended with it has not said what it would have */
         return agent_fail_stopped(c->a, err);
-    if (c->a->seat && str_eq(c->call->name, STR(SET_OUTPUT))) {
+    if (c->a->nested && str_eq(c->call->name, STR(SET_OUTPUT))) {
         take_output(c);
         return TIDE_OK;
     }
@@ -571,33 +571,33 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
 
 enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err)
 {
-    const struct message_kept *open = conversation_open(&a->talk);
+    const struct message_kept *open = conversation_open(&a->conversation);
     enum tide_code code = TIDE_OK;
 
     for (size_t i = 0; open && i < open->m.n_calls && !code; i++) {
         struct dealing c = {.a = a, .call = &open->m.calls[i], .turn = open->turn, .index = i};
 
-        if (conversation_has_result(&a->talk, open, c.call->id))
+        if (conversation_has_result(&a->conversation, open, c.call->id))
             continue;
         if (agent_stopped(a))
             return agent_fail_stopped(a, err);
         if (a->draft.n > DRAFT_EVENTS / 2)
             code = agent_put(a, err);
-        code = code ? code : deal(&c, err);
+        code = code ? code : deal_with_call(&c, err);
     }
     return code;
 }
 
 enum tide_code agent_close_calls(struct tide_agent *a, struct tide_err *err)
 {
-    const struct message_kept *open = conversation_open(&a->talk);
+    const struct message_kept *open = conversation_open(&a->conversation);
     enum tide_code code = TIDE_OK;
 
     for (size_t i = 0; open && i < open->m.n_calls && !code; i++) {
         struct dealing c = {.a = a, .call = &open->m.calls[i], .turn = open->turn, .index = i};
         bool begun = map_get(&a->s->state->ledger.effects, c.call->id) != NULL;
 
-        if (conversation_has_result(&a->talk, open, c.call->id))
+        if (conversation_has_result(&a->conversation, open, c.call->id))
             continue;
         if (a->draft.n > DRAFT_EVENTS / 3) /* the prompt and the first request must find room behind them */
             code = agent_append(a, false, err);

@@ -46,7 +46,7 @@ static void edit_done(struct edit *e)
     arena_done(&e->arena);
 }
 
-static enum tide_code load(const struct edit *e, struct buf *ret_text, struct tide_err *err)
+static enum tide_code load_file(const struct edit *e, struct buf *ret_text, struct tide_err *err)
 {
     struct stat st;
     int fd, bad;
@@ -63,16 +63,17 @@ static enum tide_code load(const struct edit *e, struct buf *ret_text, struct ti
     return TIDE_OK;
 }
 
-static const char *next(struct str text, size_t from, struct str what)
+static const char *next_match(struct str text, size_t from, struct str what)
 {
     return what.len && from <= text.len ? memmem(text.ptr + from, text.len - from, what.ptr, what.len) : NULL;
 }
 
-static size_t count(struct str text, struct str what)
+static size_t count_matches(struct str text, struct str what)
 {
     size_t n = 0;
 
-    for (const char *at = next(text, 0, what); at; at = next(text, (size_t)(at - text.ptr) + what.len, what))
+    for (const char *at = next_match(text, 0, what); at;
+         at = next_match(text, (size_t)(at - text.ptr) + what.len, what))
         n++;
     return n;
 }
@@ -88,7 +89,7 @@ static size_t line_of(struct str text, size_t at)
     return n;
 }
 
-static void show(struct buf *out, struct str text, size_t from, size_t to)
+static void show_change(struct buf *out, struct str text, size_t from, size_t to)
 {
     size_t first = line_of(text, from), last = first + line_of((struct str){text.ptr + from, to - from}, to - from) - 1;
     size_t number = 1, shown = 0;
@@ -113,11 +114,11 @@ static void show(struct buf *out, struct str text, size_t from, size_t to)
 
 /* ---- doing it ---- */
 
-static void replace(struct buf *out, struct str text, const struct edit *e, size_t *ret_first)
+static void replace_text(struct buf *out, struct str text, const struct edit *e, size_t *ret_first)
 {
     size_t from = 0;
 
-    for (const char *at = next(text, 0, e->old); at; at = next(text, from, e->old)) {
+    for (const char *at = next_match(text, 0, e->old); at; at = next_match(text, from, e->old)) {
         buf_add(out, text.ptr + from, (size_t)(at - (text.ptr + from)));
         if (*ret_first == SIZE_MAX)
             *ret_first = out->len;
@@ -127,9 +128,9 @@ static void replace(struct buf *out, struct str text, const struct edit *e, size
     buf_add(out, text.ptr + from, text.len - from);
 }
 
-static enum tide_code check(const struct edit *e, struct str text, size_t *ret_count, struct tide_err *err)
+static enum tide_code check_edit(const struct edit *e, struct str text, size_t *ret_count, struct tide_err *err)
 {
-    size_t n = count(text, e->old);
+    size_t n = count_matches(text, e->old);
     bool blanks = n == 0 && memchr(text.ptr, '\r', text.len) && memchr(e->old.ptr, '\n', e->old.len);
 
     *ret_count = n;
@@ -143,14 +144,14 @@ static enum tide_code check(const struct edit *e, struct str text, size_t *ret_c
     return TIDE_OK;
 }
 
-static enum tide_code apply(const struct edit *e, const char *key, struct buf *text, struct buf *out,
-                            struct tool_result *ret, struct tide_err *err)
+static enum tide_code apply_edit(const struct edit *e, const char *key, struct buf *text, struct buf *out,
+                                 struct tool_result *ret, struct tide_err *err)
 {
     size_t n = 0, first = SIZE_MAX;
 
-    if (load(e, text, err) || check(e, buf_view(text), &n, err))
+    if (load_file(e, text, err) || check_edit(e, buf_view(text), &n, err))
         return err->code;
-    replace(out, buf_view(text), e, &first);
+    replace_text(out, buf_view(text), e, &first);
     if (out->failed)
         return tide_fail(err, TIDE_TOO_BIG, "'%.120s' would become bigger than %zu MiB", e->path.ptr,
                          2 * FILE_MAX >> 20);
@@ -158,18 +159,18 @@ static enum tide_code apply(const struct edit *e, const char *key, struct buf *t
         return err->code;
     buf_addf(&ret->text, "'%.*s' changed in %zu %s%s:\n", STR_ARG(e->path), n, n == 1 ? "place" : "places",
              n == 1 ? "" : ", the first");
-    show(&ret->text, buf_view(out), first, first + e->new.len);
+    show_change(&ret->text, buf_view(out), first, first + e->new.len);
     return TIDE_OK;
 }
 
-static void run(struct tool_work *w, struct tool_result *ret)
+static void run_edit(struct tool_work *w, struct tool_result *ret)
 {
     struct buf text = BUF_INIT(FILE_MAX), out = BUF_INIT(2 * FILE_MAX);
     AUTO(edit_done) struct edit e;
     struct tide_err err;
 
     edit_init(&e, w);
-    if (apply(&e, w->key, &text, &out, ret, &err))
+    if (apply_edit(&e, w->key, &text, &out, ret, &err))
         tool_fail(ret, "%s", err.msg);
     buf_done(&text);
     buf_done(&out);
@@ -181,13 +182,13 @@ static enum tide_code preview(struct tool_work *w, struct buf *ret_before, struc
     size_t n = 0, first = SIZE_MAX;
 
     edit_init(&e, w);
-    if (load(&e, ret_before, err) || check(&e, buf_view(ret_before), &n, err))
+    if (load_file(&e, ret_before, err) || check_edit(&e, buf_view(ret_before), &n, err))
         return err->code;
-    replace(ret_after, buf_view(ret_before), &e, &first);
+    replace_text(ret_after, buf_view(ret_before), &e, &first);
     return ret_after->failed ? tide_fail(err, TIDE_TOO_BIG, "'%.120s' would become too big", e.path.ptr) : TIDE_OK;
 }
 
-static enum tide_code prepare(struct tool_work *w, struct tide_err *err)
+static enum tide_code prepare_edit(struct tool_work *w, struct tide_err *err)
 {
     AUTO(edit_done) struct edit e;
 
@@ -202,9 +203,9 @@ static enum tide_code prepare(struct tool_work *w, struct tide_err *err)
 /* The mark is also gone when it failed. After one that was made the new text is there, the old one only as part of it. */
 static bool is_done(const struct edit *e, struct str text)
 {
-    if (!next(e->new, 0, e->old) && count(text, e->old) > 0)
+    if (!next_match(e->new, 0, e->old) && count_matches(text, e->old) > 0)
         return false;
-    return e->new.len == 0 || count(text, e->new) > 0;
+    return e->new.len == 0 || count_matches(text, e->new) > 0;
 }
 
 static enum tool_fate fate(struct tool_work *w)
@@ -219,14 +220,14 @@ static enum tool_fate fate(struct tool_work *w)
     if (confined_marked(&e.beneath, e.path, w->key, &there, &err) == TIDE_OK) {
         if (there)
             fate = FATE_DID_NOT;
-        else if (!load(&e, &text, &err) && is_done(&e, buf_view(&text)))
+        else if (!load_file(&e, &text, &err) && is_done(&e, buf_view(&text)))
             fate = FATE_HAPPENED;
     }
     buf_done(&text);
     return fate;
 }
 
-static void drop(struct tool_work *w)
+static void drop_edit(struct tool_work *w)
 {
     AUTO(edit_done) struct edit e;
 
@@ -248,9 +249,9 @@ const struct tool tool_edit = {
     .effect = TIDE_EFFECT_ONCE,
     .subject = "path",
     .permission = TIDE_PERMISSION_ASK,
-    .prepare = prepare,
-    .run = run,
+    .prepare = prepare_edit,
+    .run = run_edit,
     .fate = fate,
-    .drop = drop,
+    .drop = drop_edit,
     .preview = preview,
 };

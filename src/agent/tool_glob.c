@@ -24,14 +24,14 @@ static struct str behind(const struct search *s, struct str path)
     return (struct str){path.ptr + s->prefix.len, path.len - s->prefix.len};
 }
 
-static bool enter(void *arg, struct str path)
+static bool enter_dir(void *arg, struct str path)
 {
     struct search *s = arg;
 
     return match_could(s->match, behind(s, path)) != MATCH_NO;
 }
 
-static enum walk_answer file(void *arg, struct str path, int dir, const char *name, bool regular)
+static enum walk_answer take_file(void *arg, struct str path, int dir, const char *name, bool regular)
 {
     struct search *s = arg;
     enum match_answer answer = match_find(s->match, behind(s, path), NULL);
@@ -78,11 +78,13 @@ static bool names_hidden(struct str pattern)
     return false;
 }
 
-static void search(const struct tool_work *w, struct str pattern, int dir, struct str path, struct tool_result *ret)
+static void search_files(const struct tool_work *w, struct str pattern, int dir, struct str path,
+                         struct tool_result *ret)
 {
     struct buf prefix = BUF_INIT(2 * CONFINED_PATH_MAX);
     struct search s = {.out = &ret->text, .room = tool_room_for_names(w)};
-    struct walk walk = {.arg = &s, .enter = enter, .file = file, .stop = w->place->stop, .stop_arg = w->place->arg};
+    struct walk walk = {
+        .arg = &s, .enter = enter_dir, .file = take_file, .stop = w->place->stop, .stop_arg = w->place->arg};
     struct tide_err err;
 
     if (match_glob(pattern, &s.match, &err)) {
@@ -103,7 +105,8 @@ static void search(const struct tool_work *w, struct str pattern, int dir, struc
 }
 
 /* A pattern may be given as an absolute path inside, or begin with "./". */
-static enum tide_code trim(const struct confined *b, struct buf *pattern, struct str given, struct tide_err *err)
+static enum tide_code trim_pattern(const struct confined *b, struct buf *pattern, struct str given,
+                                   struct tide_err *err)
 {
     enum tide_code code = confined_relative(b, given, pattern, err);
 
@@ -116,7 +119,7 @@ static enum tide_code trim(const struct confined *b, struct buf *pattern, struct
     return code;
 }
 
-static void run(struct tool_work *w, struct tool_result *ret)
+static void run_glob(struct tool_work *w, struct tool_result *ret)
 {
     struct arena a = ARENA_INIT;
     struct buf pattern = BUF_INIT(CONFINED_PATH_MAX + 1), path = BUF_INIT(CONFINED_PATH_MAX + 1);
@@ -125,12 +128,12 @@ static void run(struct tool_work *w, struct tool_result *ret)
     struct tide_err err;
     int dir = -1;
 
-    if (trim(&b, &pattern, json_get_text(&a, w->args, STR("pattern")), &err) ||
-        trim(&b, &path, given.len ? given : STR("."), &err) ||
+    if (trim_pattern(&b, &pattern, json_get_text(&a, w->args, STR("pattern")), &err) ||
+        trim_pattern(&b, &path, given.len ? given : STR("."), &err) ||
         confined_open(&b, buf_view(&path), CONFINED_DIR, &dir, NULL, &err))
         tool_fail(ret, "%s", err.msg);
     else
-        search(w, buf_view(&pattern), dir, buf_view(&path), ret);
+        search_files(w, buf_view(&pattern), dir, buf_view(&path), ret);
     if (dir >= 0)
         close(dir);
     buf_done(&pattern);
@@ -150,5 +153,5 @@ const struct tool tool_glob = {
     .effect = TIDE_EFFECT_PURE,
     .subject = "pattern",
     .permission = TIDE_PERMISSION_ALLOW,
-    .run = run,
+    .run = run_glob,
 };

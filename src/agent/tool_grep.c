@@ -35,7 +35,7 @@ struct search {
     bool more, stopped;
 };
 
-static void show(struct search *s, struct str path, int64_t number, struct str line, size_t at)
+static void show_line(struct search *s, struct str path, int64_t number, struct str line, size_t at)
 {
     struct buf text = BUF_INIT(3 * FILE_LINE_MAX);
     size_t from = line.len > LINE_CHARS && at > LINE_CHARS / 2 ? at - LEAD_BYTES : 0, keep;
@@ -55,7 +55,7 @@ static void show(struct search *s, struct str path, int64_t number, struct str l
 }
 
 /* Whether to go on. */
-static bool look(struct search *s, struct str path, const struct file_lines *l, struct str line)
+static bool look_at_lines(struct search *s, struct str path, const struct file_lines *l, struct str line)
 {
     size_t at = 0;
     enum match_answer answer = match_find(s->match, line, &at);
@@ -66,7 +66,7 @@ static bool look(struct search *s, struct str path, const struct file_lines *l, 
     if (answer == MATCH_YES && (s->found == s->max || (s->found > 0 && s->ret->text.len >= s->room)))
         s->more = true;
     else if (answer == MATCH_YES) {
-        show(s, path, l->number, line, at);
+        show_line(s, path, l->number, line, at);
         s->found++;
     }
     if (l->number % STOP_EVERY == 0 || answer == MATCH_HARD)
@@ -83,12 +83,12 @@ static bool search_file(struct search *s, int fd, struct str path)
     file_lines_next_file(l, fd);
     if (!file_lines_binary(l))
         while (on && file_lines_next(l, &line) && !memchr(line.ptr, '\0', line.len))
-            on = look(s, path, l, line);
+            on = look_at_lines(s, path, l, line);
     s->unread += l->errnum != 0;
     return on;
 }
 
-static enum walk_answer file(void *arg, struct str path, int dir, const char *name, bool regular)
+static enum walk_answer take_file(void *arg, struct str path, int dir, const char *name, bool regular)
 {
     struct search *s = arg;
     struct stat st;
@@ -129,10 +129,10 @@ static void tell_rest(const struct search *s, const struct walk *w)
         buf_addf(out, "[%zu files or directories could not be read]\n", s->unread + w->unread);
 }
 
-static void search(struct search *s, int fd, const struct stat *st, struct str path)
+static void search_open_file(struct search *s, int fd, const struct stat *st, struct str path)
 {
     bool below = st && S_ISDIR(st->st_mode);
-    struct walk walk = {.arg = s, .file = file, .stop = s->work->place->stop, .stop_arg = s->work->place->arg};
+    struct walk walk = {.arg = s, .file = take_file, .stop = s->work->place->stop, .stop_arg = s->work->place->arg};
 
     walk.hidden = json_get_bool(s->work->args, STR("hidden"), false);
     if (below)
@@ -142,7 +142,7 @@ static void search(struct search *s, int fd, const struct stat *st, struct str p
     tell_rest(s, &walk);
 }
 
-static enum tide_code compile(struct search *s, struct arena *a, struct tide_err *err)
+static enum tide_code compile_pattern(struct search *s, struct arena *a, struct tide_err *err)
 {
     const struct json *args = s->work->args;
     struct str glob = json_get_text(a, args, STR("glob"));
@@ -158,7 +158,7 @@ static enum tide_code compile(struct search *s, struct arena *a, struct tide_err
     return glob.len ? match_glob(glob, &s->glob, err) : TIDE_OK;
 }
 
-static void run(struct tool_work *w, struct tool_result *ret)
+static void run_grep(struct tool_work *w, struct tool_result *ret)
 {
     struct arena a = ARENA_INIT;
     struct buf path = BUF_INIT(CONFINED_PATH_MAX + 1);
@@ -169,11 +169,11 @@ static void run(struct tool_work *w, struct tool_result *ret)
     struct stat st;
     int fd = -1;
 
-    if (compile(&s, &a, &err) || confined_relative(&b, given.len ? given : STR("."), &path, &err) ||
+    if (compile_pattern(&s, &a, &err) || confined_relative(&b, given.len ? given : STR("."), &path, &err) ||
         confined_open(&b, buf_view(&path), CONFINED_FILE | CONFINED_DIR, &fd, &st, &err))
         tool_fail(ret, "%s", err.msg);
     else
-        search(&s, fd, &st, buf_view(&path));
+        search_open_file(&s, fd, &st, buf_view(&path));
     if (fd >= 0)
         close(fd);
     file_lines_done(&s.lines);
@@ -198,5 +198,5 @@ const struct tool tool_grep = {
     .effect = TIDE_EFFECT_PURE,
     .subject = "pattern",
     .permission = TIDE_PERMISSION_ALLOW,
-    .run = run,
+    .run = run_grep,
 };

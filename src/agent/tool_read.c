@@ -55,7 +55,7 @@ static void add_line(struct view *v, const struct file_lines *l, struct str line
 }
 
 /* Everything from the first line that is asked for to the last that fits. */
-static void show(struct view *v, struct file_lines *l, struct tool_result *ret)
+static void show_lines(struct view *v, struct file_lines *l, struct tool_result *ret)
 {
     struct str line;
 
@@ -108,13 +108,13 @@ static void read_file(const struct tool_work *w, int fd, const struct stat *st, 
         tool_fail(ret, "'%.*s' is a binary file of %lld bytes: only text can be read", STR_ARG(path),
                   (long long)st->st_size);
     } else {
-        show(&v, &l, ret);
+        show_lines(&v, &l, ret);
         tell_rest(&v, &l, st, ret);
     }
     file_lines_done(&l);
 }
 
-static void run(struct tool_work *w, struct tool_result *ret)
+static void run_read(struct tool_work *w, struct tool_result *ret)
 {
     struct arena a = ARENA_INIT;
     struct str path = json_get_text(&a, w->args, STR("path"));
@@ -145,5 +145,5 @@ const struct tool tool_read = {
     .effect = TIDE_EFFECT_PURE,
     .subject = "path",
     .permission = TIDE_PERMISSION_ALLOW,
-    .run = run,
+    .run = run_read,
 };

@@ -10,7 +10,7 @@
 #include "agent/tool_text.h"
 #include "base/mem.h"
 
-static void run(struct tool_work *w, struct tool_result *ret)
+static void run_write(struct tool_work *w, struct tool_result *ret)
 {
     struct arena a = ARENA_INIT;
     struct str path = json_get_text(&a, w->args, STR("path"));
@@ -62,6 +62,6 @@ const struct tool tool_write = {
     .effect = TIDE_EFFECT_IDEMPOTENT,
     .subject = "path",
     .permission = TIDE_PERMISSION_ASK,
-    .run = run,
+    .run = run_write,
     .preview = preview,
 };

@@ -18,7 +18,7 @@ static bool is_ours(struct past_reader *r, const struct json *body)
 {
     const struct tide_agent *a = r->arg;
 
-    return str_eq(json_get_text(&r->scratch, body, STR("node")), str_from(a->talk.whose.node));
+    return str_eq(json_get_text(&r->scratch, body, STR("node")), str_from(a->conversation.whose.node));
 }
 
 static bool begins(struct past_reader *r, struct str call_id, const struct json *body, void *effect)

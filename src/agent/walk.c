@@ -40,7 +40,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-static void add(struct listing *l, int dir, const struct dirent *d)
+static void add_entry(struct listing *l, int dir, const struct dirent *d)
 {
     struct entry e = {.dir = d->d_type == DT_DIR, .regular = d->d_type == DT_REG};
     size_t len = strlen(d->d_name);
@@ -67,7 +67,7 @@ static bool asked_to_stop(struct walk *w)
 }
 
 /* The entries of a directory, sorted; takes `fd`. */
-static void list(struct walk *w, int fd, struct listing *l)
+static void list_dir(struct walk *w, int fd, struct listing *l)
 {
     DIR *d = fdopendir(fd);
     const struct dirent *e;
@@ -81,7 +81,7 @@ static void list(struct walk *w, int fd, struct listing *l)
         bool dots = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
 
         if (!dots && (w->hidden || e->d_name[0] != '.'))
-            add(l, fd, e);
+            add_entry(l, fd, e);
     }
     closedir(d);
     if (l->n)
@@ -90,7 +90,7 @@ static void list(struct walk *w, int fd, struct listing *l)
 
 static enum walk_answer level(struct walk *w, int dir, struct buf *path, int depth);
 
-static enum walk_answer descend(struct walk *w, int dir, struct entry *e, struct buf *path, int depth)
+static enum walk_answer descend_into(struct walk *w, int dir, struct entry *e, struct buf *path, int depth)
 {
     enum walk_answer answer;
     int fd;
@@ -121,13 +121,13 @@ static enum walk_answer level(struct walk *w, int dir, struct buf *path, int dep
     if (again < 0)
         w->unread++;
     else
-        list(w, again, &l);
+        list_dir(w, again, &l);
     for (size_t i = 0; i < l.n && answer == WALK_ON && !w->stopped; i++) {
         struct entry *e = &l.entries[i];
 
         buf_add_str(path, str_from(e->name));
         if (e->dir)
-            answer = descend(w, dir, e, path, depth);
+            answer = descend_into(w, dir, e, path, depth);
         else if (!asked_to_stop(w))
             answer = w->file(w->arg, buf_view(path), dir, e->name, e->regular);
         path->len = len;

@@ -186,7 +186,7 @@ static enum tide_code pass_digits(struct parser *ps)
     return TIDE_OK;
 }
 
-static bool take(struct parser *ps, char c)
+static bool take_char(struct parser *ps, char c)
 {
     if (ps->p == ps->end || *ps->p != c)
         return false;
@@ -198,14 +198,14 @@ static enum tide_code parse_number(struct parser *ps, struct json *v)
 {
     const char *begin = ps->p;
 
-    take(ps, '-');
-    if (!take(ps, '0') && pass_digits(ps))
+    take_char(ps, '-');
+    if (!take_char(ps, '0') && pass_digits(ps))
         return TIDE_INVALID;
-    if (take(ps, '.') && pass_digits(ps))
+    if (take_char(ps, '.') && pass_digits(ps))
         return TIDE_INVALID;
-    if (take(ps, 'e') || take(ps, 'E')) {
-        if (!take(ps, '+'))
-            take(ps, '-');
+    if (take_char(ps, 'e') || take_char(ps, 'E')) {
+        if (!take_char(ps, '+'))
+            take_char(ps, '-');
         if (pass_digits(ps))
             return TIDE_INVALID;
     }
@@ -322,7 +322,7 @@ static enum tide_code parse_key(struct parser *ps, const struct json *object, st
         return fail_at(ps, begin, "duplicate key \"%.*s%s", STR_ARG(shown), shown.len < member->key.len ? "…" : "\"");
     }
     skip_space(ps);
-    if (!take(ps, ':'))
+    if (!take_char(ps, ':'))
         return fail_expected(ps, "':'");
     skip_space(ps);
     return TIDE_OK;
@@ -343,9 +343,9 @@ static enum tide_code parse_items(struct parser *ps, struct json *v, char close)
         link = &item->next;
         v->count++;
         skip_space(ps);
-        if (take(ps, close))
+        if (take_char(ps, close))
             return TIDE_OK;
-        if (!take(ps, ','))
+        if (!take_char(ps, ','))
             return fail_expected(ps, close == '}' ? "',' or '}'" : "',' or ']'");
         skip_space(ps);
     }
@@ -361,7 +361,7 @@ static enum tide_code parse_container(struct parser *ps, struct json *v, enum js
     ps->depth++;
     ps->p++;
     skip_space(ps);
-    if (!take(ps, close) && parse_items(ps, v, close))
+    if (!take_char(ps, close) && parse_items(ps, v, close))
         return TIDE_INVALID;
     ps->depth--;
     v->raw = (struct str){begin, (size_t)(ps->p - begin)};
@@ -402,8 +402,8 @@ static enum tide_code parse_value(struct parser *ps, struct json *v)
     }
 }
 
-static enum tide_code parse(struct arena *a, struct str text, const struct json_limits *limits, bool one_line,
-                            struct json **ret_json, bool *ret_compact, struct tide_err *err)
+static enum tide_code parse_document(struct arena *a, struct str text, const struct json_limits *limits, bool one_line,
+                                     struct json **ret_json, bool *ret_compact, struct tide_err *err)
 {
     size_t max = limits && limits->max_bytes ? limits->max_bytes : UINT32_MAX;
     struct parser ps = {.arena = a, .begin = text.len ? text.ptr : "", .one_line = one_line, .err = err};
@@ -430,10 +430,10 @@ static enum tide_code parse(struct arena *a, struct str text, const struct json_
 enum tide_code json_parse(struct arena *a, struct str text, const struct json_limits *limits, struct json **ret_json,
                           bool *ret_compact, struct tide_err *err)
 {
-    return parse(a, text, limits, false, ret_json, ret_compact, err);
+    return parse_document(a, text, limits, false, ret_json, ret_compact, err);
 }
 
 enum tide_code json_parse_line(struct arena *a, struct str line, struct json **ret_json, struct tide_err *err)
 {
-    return parse(a, line, NULL, true, ret_json, NULL, err);
+    return parse_document(a, line, NULL, true, ret_json, NULL, err);
 }

@@ -7,7 +7,7 @@
 #include "base/scan.h"
 
 /* Decodes the escape at p, which the parser has checked; *ret_used is its length in the source. */
-static size_t unescape(const char *p, const char *end, char out[4], size_t *ret_used)
+static size_t unescape_char(const char *p, const char *end, char out[4], size_t *ret_used)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     int32_t unit, second;
@@ -26,7 +26,7 @@ static size_t unescape(const char *p, const char *end, char out[4], size_t *ret_
     return utf8_put(out, 0x10000 + ((uint32_t)(unit - 0xd800) << 10) + (uint32_t)(second - 0xdc00));
 }
 
-static struct str decode(struct arena *a, struct str raw)
+static struct str decode_string(struct arena *a, struct str raw)
 {
     const char *p = raw.ptr, *end = p + raw.len;
     char *begin = arena_alloc(a, raw.len + 4), *out = begin; /* decoding only shortens; unescape may use 4 bytes */
@@ -38,7 +38,7 @@ static struct str decode(struct arena *a, struct str raw)
         memcpy(out, p, n);
         out += n;
         if (slash)
-            out += unescape(slash, end, out, &used);
+            out += unescape_char(slash, end, out, &used);
         p += n + used;
     }
     return (struct str){begin, (size_t)(out - begin)};
@@ -46,12 +46,12 @@ static struct str decode(struct arena *a, struct str raw)
 
 struct str json_text(struct arena *a, const struct json *string)
 {
-    return string->text_escaped ? decode(a, string->raw) : string->raw;
+    return string->text_escaped ? decode_string(a, string->raw) : string->raw;
 }
 
 struct str json_key_text(struct arena *a, const struct json *member)
 {
-    return member->key_escaped ? decode(a, member->key) : member->key;
+    return member->key_escaped ? decode_string(a, member->key) : member->key;
 }
 
 bool json_key_eq_escaped(const struct json *member, struct str key)
@@ -64,7 +64,7 @@ bool json_key_eq_escaped(const struct json *member, struct str key)
         used = n = 1;
         one[0] = *p;
         if (*p == '\\')
-            n = unescape(p, end, one, &used);
+            n = unescape_char(p, end, one, &used);
         if (key.len < n || memcmp(key.ptr, one, n) != 0)
             return false;
     }

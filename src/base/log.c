@@ -83,7 +83,7 @@ void log_clean(char *line, size_t size)
 }
 
 /* As it may be shown. Under hidden_lock. */
-static const char *clean(struct arena *a, const char *text)
+static const char *clean_text(struct arena *a, const char *text)
 {
     struct str shown = str_from(text);
 
@@ -108,11 +108,11 @@ void log_record(enum tide_log_level level, const char *message, const struct log
     if (in_sink)
         return;
     pthread_rwlock_rdlock(&hidden_lock);
-    record.message = clean(&a, message);
+    record.message = clean_text(&a, message);
     for (const struct log_field *f = given; f < given + len; f++)
         if (f->key)
             fields[record.fields_len++] = (struct tide_log_field){
-                f->key, f->text ? clean(&a, f->text) : arena_printf(&a, "%" PRId64, f->number), !f->text};
+                f->key, f->text ? clean_text(&a, f->text) : arena_printf(&a, "%" PRId64, f->number), !f->text};
     pthread_rwlock_unlock(&hidden_lock);
 
     pthread_rwlock_rdlock(&sink_lock);

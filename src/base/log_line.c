@@ -115,7 +115,7 @@ static void json_record(struct buf *line, const struct tide_log_record *r)
     json_out_end(&o, '}');
 }
 
-static void compose(struct buf *line, const struct tide_log_record *r)
+static void compose_line(struct buf *line, const struct tide_log_record *r)
 {
     (sink.format == LOG_JSON ? json_record : text_record)(line, r);
     buf_add_char(line, '\n');
@@ -171,7 +171,7 @@ static size_t put_some(struct str s)
 }
 
 /* True when nothing is left of what was begun. */
-static bool drain(void)
+static bool drain_rest(void)
 {
     size_t at = 0, n = 1;
 
@@ -184,10 +184,10 @@ static bool drain(void)
 }
 
 /* False when nothing of it was taken: then it needs no end either. */
-static bool put(struct str line)
+static bool put_line(struct str line)
 {
     buf_add_str(&sink.rest, line);
-    if (drain() || sink.rest.len < line.len)
+    if (drain_rest() || sink.rest.len < line.len)
         return true;
     buf_clear(&sink.rest);
     return false;
@@ -203,8 +203,8 @@ static bool put_lost(void)
         return true;
     snprintf(text, sizeof(text), "%" PRIu64 " log record%s lost: %s took no more", sink.lost, sink.lost == 1 ? "" : "s",
              sink.given == STDERR_FILENO ? "standard error" : "the log file");
-    compose(&line, &(struct tide_log_record){.level = TIDE_LOG_WARN, .message = text});
-    if (!put(buf_view(&line)))
+    compose_line(&line, &(struct tide_log_record){.level = TIDE_LOG_WARN, .message = text});
+    if (!put_line(buf_view(&line)))
         return false;
     sink.lost = 0;
     return sink.rest.len == 0;
@@ -216,10 +216,10 @@ void log_line(void *arg, const struct tide_log_record *record)
 
     (void)arg;
     pthread_mutex_lock(&lock);
-    compose(&line, record);
+    compose_line(&line, record);
     if (sink.way == WAY_UNKNOWN)
         open_sink();
-    if (!drain() || !put_lost() || !put(buf_view(&line)))
+    if (!drain_rest() || !put_lost() || !put_line(buf_view(&line)))
         sink.lost++;
     pthread_mutex_unlock(&lock);
 }

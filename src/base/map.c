@@ -33,12 +33,12 @@ static struct map_entry *entry_of(const struct map *m, const uint32_t *slot)
     return !slot || *slot == SLOT_EMPTY ? NULL : &m->entries[*slot - 1];
 }
 
-static uint32_t *find(const struct map *m, struct str key)
+static uint32_t *find_entry(const struct map *m, struct str key)
 {
     return m->live ? find_slot(m, key) : NULL; /* of nothing, not even a hash is needed */
 }
 
-static void rebuild(struct map *m)
+static void rebuild_slots(struct map *m)
 {
     size_t count = SLOTS_MIN, n = 0;
 
@@ -59,7 +59,7 @@ static void append_entry(struct map *m, uint32_t *slot, struct str key, void *va
 {
     assert(m->live < UINT32_MAX / 4);
     if (4 * (m->len + 1) > 3 * m->slot_count) {
-        rebuild(m);
+        rebuild_slots(m);
         slot = NULL;
     }
     if (m->len == m->cap) {
@@ -73,7 +73,7 @@ static void append_entry(struct map *m, uint32_t *slot, struct str key, void *va
 
 struct map_entry *map_find(const struct map *m, struct str key)
 {
-    return entry_of(m, find(m, key));
+    return entry_of(m, find_entry(m, key));
 }
 
 void *map_get(const struct map *m, struct str key)
@@ -85,7 +85,7 @@ void *map_get(const struct map *m, struct str key)
 
 void *map_put(struct map *m, struct str key, void *value)
 {
-    uint32_t *slot = find(m, key);
+    uint32_t *slot = find_entry(m, key);
     struct map_entry *e = entry_of(m, slot);
     void *old = e ? e->value : NULL;
 
@@ -98,7 +98,7 @@ void *map_put(struct map *m, struct str key, void *value)
 
 void *map_remove(struct map *m, struct str key)
 {
-    uint32_t *slot = find(m, key);
+    uint32_t *slot = find_entry(m, key);
     struct map_entry *e = entry_of(m, slot);
     void *old = e ? e->value : NULL;
 

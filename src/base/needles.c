@@ -34,7 +34,7 @@ static inline uint32_t hash_at(const char *end)
     return (le32toh(word) >> 8) * 2654435761u >> (32 - HASH_BITS);
 }
 
-static void add(struct needles *m, uint32_t i)
+static void add_needle(struct needles *m, uint32_t i)
 {
     const char *text = m->texts[i].ptr;
     uint32_t last = hash_at(text + m->window);
@@ -63,7 +63,7 @@ struct needles *needles_new(const struct str *texts, size_t n)
     for (size_t i = 0; i < sizeof(m->first) / sizeof(m->first[0]); i++)
         m->first[i] = NONE;
     for (uint32_t i = 0; i < n; i++)
-        add(m, i);
+        add_needle(m, i);
     return m;
 }
 

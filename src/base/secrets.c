@@ -174,7 +174,8 @@ static struct place place_of(const struct decoded *d, size_t at)
 }
 
 /* Bytes that were made of `used` bytes at `at`: of as many one by one, else each of all of them. */
-static void put(struct decoded *d, const char *bytes, size_t n, const struct decoded *of, size_t at, size_t used)
+static void put_decoded(struct decoded *d, const char *bytes, size_t n, const struct decoded *of, size_t at,
+                        size_t used)
 {
     memcpy(d->text + d->len, bytes, n);
     for (size_t i = 0; d->source && i < n; i++)
@@ -206,15 +207,15 @@ static void undo_one(struct decoded *d, const char *p, const char *end, const st
 
     *ret_used = n ? *ret_used : 1;
     if (n)
-        put(d, out, n, of, at, *ret_used);
+        put_decoded(d, out, n, of, at, *ret_used);
     else if (back < 0)
-        put(d, p, 1, of, at, 1);
+        put_decoded(d, p, 1, of, at, 1);
     else
         d->len -= (size_t)back;
 }
 
 /* One round. False: nothing was escaped, and *ret is not set. */
-static bool undo(struct str in, const struct decoded *of, enum undo what, bool sources, struct decoded *ret)
+static bool undo_encoding(struct str in, const struct decoded *of, enum undo what, bool sources, struct decoded *ret)
 {
     const char *end = in.ptr + in.len, *p = first_change(in, what), *next;
     struct decoded d = {NULL, 0, NULL};
@@ -223,14 +224,14 @@ static bool undo(struct str in, const struct decoded *of, enum undo what, bool s
         return false;
     d.text = mem_alloc(in.len + 4);
     d.source = sources ? mem_alloc((in.len + 4) * sizeof(*d.source)) : NULL;
-    put(&d, in.ptr, (size_t)(p - in.ptr), of, 0, (size_t)(p - in.ptr));
+    put_decoded(&d, in.ptr, (size_t)(p - in.ptr), of, 0, (size_t)(p - in.ptr));
     while (p < end) {
         size_t used = 1;
 
         undo_one(&d, p, end, of, (size_t)(p - in.ptr), &used);
         p += used;
         next = next_special(p, end, what);
-        put(&d, p, (size_t)(next - p), of, (size_t)(p - in.ptr), (size_t)(next - p));
+        put_decoded(&d, p, (size_t)(next - p), of, (size_t)(p - in.ptr), (size_t)(next - p));
         p = next;
     }
     *ret = d;
@@ -343,10 +344,10 @@ static void add_plain(struct secrets *s, struct str value, size_t secret)
     struct decoded d = {NULL, 0, NULL}, more;
 
     add_form(s, value, (struct form){secret, false, false});
-    if (undo(value, &none, UNDO_BACKSLASHES, false, &d))
+    if (undo_encoding(value, &none, UNDO_BACKSLASHES, false, &d))
         add_form(s, (struct str){d.text, d.len}, (struct form){secret, false, false});
     for (int i = 0; i < ROUNDS; i++) {
-        if (!undo(d.text ? (struct str){d.text, d.len} : value, &none, UNDO_ALL, false, &more))
+        if (!undo_encoding(d.text ? (struct str){d.text, d.len} : value, &none, UNDO_ALL, false, &more))
             break;
         decoded_done(&d);
         d = more;
@@ -393,7 +394,7 @@ static void forget_forms(struct secrets *s)
     s->n_forms = s->cap_forms = s->longest = 0;
 }
 
-static void build(struct secrets *s)
+static void build_needles(struct secrets *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         struct str value = s->list[i].value;
@@ -410,14 +411,14 @@ static void build(struct secrets *s)
 }
 
 /* Holds the lock for reading, with everything made. */
-static void hold(struct secrets *s)
+static void hold_needles(struct secrets *s)
 {
     pthread_rwlock_rdlock(&s->lock);
     while (!s->needles) {
         pthread_rwlock_unlock(&s->lock);
         pthread_rwlock_wrlock(&s->lock);
         if (!s->needles)
-            build(s);
+            build_needles(s);
         pthread_rwlock_unlock(&s->lock);
         pthread_rwlock_rdlock(&s->lock);
     }
@@ -492,7 +493,7 @@ bool secrets_add(struct secrets *s, struct str name, struct str value)
 /* ---- finding ---- */
 
 /* True: something is there; with `ranges` all of it is taken down, in places of the first text. */
-static bool look(const struct secrets *s, struct str text, const struct decoded *of, struct ranges *ranges)
+static bool look_for_secrets(const struct secrets *s, struct str text, const struct decoded *of, struct ranges *ranges)
 {
     size_t at = 0, which, n = 0;
 
@@ -515,16 +516,16 @@ static bool look_through(const struct secrets *s, struct str text, struct ranges
 {
     const struct decoded none = {NULL, 0, NULL};
     struct decoded d = none, more;
-    bool found = look(s, text, &none, ranges);
+    bool found = look_for_secrets(s, text, &none, ranges);
 
-    if ((!found || ranges) && undo(text, &none, UNDO_BACKSLASHES, ranges, &d))
-        found |= look(s, (struct str){d.text, d.len}, &d, ranges);
+    if ((!found || ranges) && undo_encoding(text, &none, UNDO_BACKSLASHES, ranges, &d))
+        found |= look_for_secrets(s, (struct str){d.text, d.len}, &d, ranges);
     for (int i = 0; i < ROUNDS && (!found || ranges); i++) {
-        if (!undo(d.text ? (struct str){d.text, d.len} : text, &d, UNDO_ALL, ranges, &more))
+        if (!undo_encoding(d.text ? (struct str){d.text, d.len} : text, &d, UNDO_ALL, ranges, &more))
             break;
         decoded_done(&d);
         d = more;
-        found |= look(s, (struct str){d.text, d.len}, &d, ranges);
+        found |= look_for_secrets(s, (struct str){d.text, d.len}, &d, ranges);
     }
     decoded_done(&d);
     return found;
@@ -536,7 +537,7 @@ bool secrets_find(struct secrets *s, struct str text)
 
     if (!s || !atomic_load_explicit(&s->any, memory_order_relaxed) || text.len < SECRET_MIN)
         return false;
-    hold(s);
+    hold_needles(s);
     found = look_through(s, text, NULL);
     pthread_rwlock_unlock(&s->lock);
     return found;
@@ -554,7 +555,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* What overlaps becomes one. */
-static void merge(struct ranges *r)
+static void merge_ranges(struct ranges *r)
 {
     size_t n = 0;
 
@@ -590,10 +591,10 @@ bool secrets_clean(struct secrets *s, struct str text, struct buf *ret)
 
     if (!s || !atomic_load_explicit(&s->any, memory_order_relaxed) || text.len < SECRET_MIN)
         return false;
-    hold(s);
+    hold_needles(s);
     if (look_through(s, text, NULL)) {
         found = look_through(s, text, &r);
-        merge(&r);
+        merge_ranges(&r);
         write_clean(s, text, &r, true, ret);
         if (ret->failed) {
             ret->failed = false;
@@ -641,7 +642,7 @@ static bool may_begin_escaped(const struct secrets *s, struct str text)
 
     if (!whole.len || may_begin(s, text) || may_begin(s, whole))
         return true;
-    if (!undo(whole, &none, UNDO_ALL, false, &d))
+    if (!undo_encoding(whole, &none, UNDO_ALL, false, &d))
         return false;
     may = d.len > 0 && may_begin_escaped(s, (struct str){d.text, d.len});
     decoded_done(&d);
@@ -657,7 +658,7 @@ static size_t settled(const struct secrets *s, struct str text)
     while (from < text.len && !may_begin_escaped(s, (struct str){text.ptr + from, text.len - from}))
         from++;
     look_through(s, text, &r);
-    merge(&r);
+    merge_ranges(&r);
     for (size_t i = r.n; i-- > 0;)
         if (r.at[i].from < from && (r.at[i].to > from || r.at[i].to == text.len))
             from = r.at[i].from;
@@ -677,7 +678,7 @@ void secret_stream_put(struct secrets *s, struct secret_stream *stream, struct s
         return;
     }
     buf_add_str(held, piece);
-    hold(s);
+    hold_needles(s);
     n = last ? held->len : settled(s, buf_view(held));
     pthread_rwlock_unlock(&s->lock);
     if (!secrets_clean(s, (struct str){held->ptr, n}, ret))
@@ -695,7 +696,7 @@ size_t secrets_cut_end(struct secrets *s, struct str text)
 
     if (!s || !atomic_load_explicit(&s->any, memory_order_relaxed))
         return 0;
-    hold(s);
+    hold_needles(s);
     n = text.len - settled(s, text);
     pthread_rwlock_unlock(&s->lock);
     return n < HALF_MIN ? 0 : n;
@@ -715,7 +716,7 @@ size_t secrets_cut_begin(struct secrets *s, struct str text)
 
     if (!s || !atomic_load_explicit(&s->any, memory_order_relaxed))
         return 0;
-    hold(s);
+    hold_needles(s);
     n = s->longest < text.len ? s->longest : text.len;
     while (n >= HALF_MIN && !ends_form(s, (struct str){text.ptr, n}))
         n--;

@@ -69,7 +69,7 @@ static enum tide_code run_command(struct cli *cli, struct tide_err *err)
     return code;
 }
 
-static enum tide_code dispatch(struct cli *cli, struct tide_err *err)
+static enum tide_code dispatch_command(struct cli *cli, struct tide_err *err)
 {
     const struct command *version = command_find(NULL, "version");
 
@@ -85,7 +85,7 @@ static enum tide_code dispatch(struct cli *cli, struct tide_err *err)
     return run_command(cli, err);
 }
 
-static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
+static int finish_command(struct cli *cli, enum tide_code code, struct tide_err *err)
 {
     if (!code && cli->exit_status == EXIT_USAGE && !cli->args.command) { /* not when a program that was run ended so */
         /* Help that nobody asked for goes where errors go. */
@@ -126,8 +126,8 @@ int main(int argc, char **argv)
     code = args_parse(argc, argv, &cli.args, &err);
     cli.out.json = args_on(&cli.args, "json");
     if (!code)
-        code = dispatch(&cli, &err);
-    status = finish(&cli, code, &err);
+        code = dispatch_command(&cli, &err);
+    status = finish_command(&cli, code, &err);
     out_done(&cli.out);
     args_done(&cli.args);
     return status;

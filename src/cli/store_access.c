@@ -30,7 +30,7 @@ static bool ask_own(void *arg, const char *path)
     return fgets(line, sizeof(line), stdin) && yes_no_word(str_from(line)) == YES_NO_YES;
 }
 
-static void warn(void *arg, const char *line)
+static void warn_line(void *arg, const char *line)
 {
     (void)arg;
     say_clean(line);
@@ -38,7 +38,7 @@ static void warn(void *arg, const char *line)
 
 enum tide_code cli_settings_open(const struct cli *cli, struct settings *ret_settings, struct tide_err *err)
 {
-    return settings_open(args_text(&cli->args, "config"), warn, NULL, ret_settings, err);
+    return settings_open(args_text(&cli->args, "config"), warn_line, NULL, ret_settings, err);
 }
 
 enum tide_code cli_settings_log(struct cli *cli, const struct settings *s, struct tide_err *err)
@@ -53,7 +53,7 @@ enum tide_code cli_settings_log(struct cli *cli, const struct settings *s, struc
     return code;
 }
 
-static void tell(void *arg, const char *line)
+static void tell_line(void *arg, const char *line)
 {
     (void)arg;
     say("%s", line);
@@ -118,7 +118,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
 void cli_store_close(struct cli *cli)
 {
     if (cli->store)
-        tide_store_read_notices(cli->store, tell, NULL);
+        tide_store_read_notices(cli->store, tell_line, NULL);
     tide_store_close(TAKE(cli->store));
     notifier_free(TAKE(cli->notifier));
 }

@@ -8,7 +8,7 @@
 #include "agent/permit.h"
 #include "agent/provider.h"
 
-static const char *keep(struct agent_setup *c, struct str s)
+static const char *keep_text(struct agent_setup *c, struct str s)
 {
     return s.len ? arena_dup(&c->arena, s).ptr : NULL;
 }
@@ -49,7 +49,7 @@ static const char *permissions(struct agent_setup *c)
         for (const struct json *t = list->first; t; t = t->next)
             json_out_raw(&o, json_source(t));
     json_out_end(&o, ']');
-    return keep(c, buf_view(&out));
+    return keep_text(c, buf_view(&out));
 }
 
 /* The hooks of the settings, and those of the file that they name. */
@@ -77,7 +77,7 @@ static enum tide_code put_hooks(struct agent_setup *c, struct tide_err *err)
     for (const struct json *h = more ? more->first : NULL; h; h = h->next)
         json_out_raw(&o, json_source(h));
     json_out_end(&o, ']');
-    c->opt.hooks = keep(c, buf_view(&out));
+    c->opt.hooks = keep_text(c, buf_view(&out));
     return TIDE_OK;
 }
 
@@ -111,7 +111,7 @@ static enum tide_code put_options(struct agent_setup *c, struct tide_err *err)
     c->opt.retry_now = !c->want.keep_pause;
     c->opt.max_cost = config_number(cfg, "max_cost");
     c->opt.max_tokens = config_int(cfg, "max_tokens");
-    c->opt.prices = keep(c, config_json(cfg, "prices"));
+    c->opt.prices = keep_text(c, config_json(cfg, "prices"));
     c->opt.permissions = permissions(c);
     c->opt.no_tools = c->want.no_tools;
     c->opt.refresh_prompt = c->want.refresh_prompt;

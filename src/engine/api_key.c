@@ -16,7 +16,7 @@
 #define KEY_MAX ((size_t)64 << 10)
 #define KEYCHAIN_MS 60000 /* somebody may have to unlock it */
 
-static void wipe(struct buf *b)
+static void wipe_key(struct buf *b)
 {
     if (b->ptr)
         explicit_bzero(b->ptr, b->cap);
@@ -24,7 +24,7 @@ static void wipe(struct buf *b)
 }
 
 /* It will stand in a header: one word of plain characters. */
-static enum tide_code give(struct str key, const char *from, struct buf *ret_key, struct tide_err *err)
+static enum tide_code give_key(struct str key, const char *from, struct buf *ret_key, struct tide_err *err)
 {
     key = str_trim(key);
     if (key.len == 0)
@@ -60,7 +60,7 @@ static enum tide_code check_file(int fd, const char *path, struct tide_err *err)
 static enum tide_code from_file(const char *dir, const char *name, struct buf *ret_key, struct tide_err *err)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(8192);
-    AUTO(wipe) struct buf text = BUF_INIT(KEY_MAX);
+    AUTO(wipe_key) struct buf text = BUF_INIT(KEY_MAX);
     const char *home = strncmp(name, "~/", 2) == 0 ? getenv("HOME") : NULL;
     enum tide_code code;
     int fd, bad = 0;
@@ -75,7 +75,7 @@ static enum tide_code from_file(const char *dir, const char *name, struct buf *r
     if (!code && text.failed)
         code = tide_fail(err, TIDE_TOO_BIG, "api_key: %.150s: too big for a key", buf_cstr(&path));
     close(fd);
-    return code ? code : give(buf_view(&text), buf_cstr(&path), ret_key, err);
+    return code ? code : give_key(buf_view(&text), buf_cstr(&path), ret_key, err);
 }
 
 /* ---- the keychain ---- */
@@ -86,7 +86,7 @@ static enum tide_code from_keychain(const char *name, struct buf *ret_key, struc
     struct guard guard =
         GUARD_INIT; /* there is no run yet whose it could be: whoever is killed here leaves nothing either */
     struct hook_program p = {.argv = argv, .input = STR(""), .timeout_ms = KEYCHAIN_MS, .guard = &guard};
-    AUTO(wipe) struct buf text = BUF_INIT(KEY_MAX);
+    AUTO(wipe_key) struct buf text = BUF_INIT(KEY_MAX);
     AUTO(buf_done) struct buf account = BUF_INIT((size_t)1 << 20);
     enum tide_code code;
 
@@ -106,7 +106,7 @@ static enum tide_code from_keychain(const char *name, struct buf *ret_key, struc
         return tide_hint_with(err, TIDE_ACTION_STORE_SECRET, "", "\"service\":\"tidemark\",\"account\":%s",
                               buf_cstr(&account));
     }
-    return code ? tide_wrap(err, "api_key: secret-tool") : give(buf_view(&text), "the keychain", ret_key, err);
+    return code ? tide_wrap(err, "api_key: secret-tool") : give_key(buf_view(&text), "the keychain", ret_key, err);
 }
 
 /* ---- whichever it is ---- */
@@ -126,7 +126,7 @@ static enum tide_code from_usual(const char *provider, struct buf *ret_key, stru
             const char *value = getenv(usual[i].names[k]);
 
             if (value && *value)
-                return give(str_from(value), usual[i].names[k], ret_key, err);
+                return give_key(str_from(value), usual[i].names[k], ret_key, err);
         }
     }
     return TIDE_OK;
@@ -139,7 +139,7 @@ enum tide_code config_key_read(const char *ref, const char *dir, struct buf *ret
     if (variable && !value)
         return tide_fail(err, TIDE_NOT_FOUND, "api_key: the variable %.100s is not set: export it", variable);
     if (variable)
-        return give(str_from(value), variable, ret_key, err);
+        return give_key(str_from(value), variable, ret_key, err);
     if (strncmp(ref, "file:", 5) == 0)
         return from_file(dir, ref + 5, ret_key, err);
     return from_keychain(ref + strlen("keychain:"), ret_key, err);

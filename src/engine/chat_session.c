@@ -275,7 +275,7 @@ enum tide_code chat_take(struct chat_session *c, tide_session *session, struct t
 /* ---- going back ---- */
 
 /* The session is closed meanwhile: as long as we hold it, nobody else ends its run, and we are who would be asked to. */
-static enum tide_code withdraw(struct chat_session *c, const char *reason, struct tide_err *err)
+static enum tide_code withdraw_prompt(struct chat_session *c, const char *reason, struct tide_err *err)
 {
     enum tide_cancelled how;
     char id[TIDE_ID_SIZE];
@@ -294,7 +294,7 @@ enum tide_code chat_roll_back_to(struct chat_session *c, int64_t seq, unsigned f
 {
     AUTO(mem_freep) char *question = NULL;
 
-    if (rollback_to(c->session, seq, flags, reason, &question, err) || (question && withdraw(c, reason, err)))
+    if (rollback_to(c->session, seq, flags, reason, &question, err) || (question && withdraw_prompt(c, reason, err)))
         return err->code;
     *ret_withdrawn = TAKE(question);
     return TIDE_OK;

@@ -68,7 +68,7 @@ static struct value *slot(const struct config *c, const struct config_key *key)
     return &c->values[key - config_keys];
 }
 
-static void put(struct config *c, const struct config_key *key, const struct json *v, const char *origin)
+static void put_value(struct config *c, const struct config_key *key, const struct json *v, const char *origin)
 {
     struct str text = v->type == JSON_STRING ? json_text(&c->arena, v) : v->raw;
 
@@ -86,7 +86,7 @@ static void put_defaults(struct config *c)
             continue;
         if (json_parse(&c->arena, str_from(k->fallback), NULL, &v, NULL, NULL))
             abort(); /* the table is wrong, and a test says so first */
-        put(c, k, v, "default");
+        put_value(c, k, v, "default");
     }
 }
 
@@ -114,7 +114,7 @@ static enum tide_code put_member(struct config *c, const struct json *m, struct 
         tide_wrap(err, "%.100s: %s", c->path, name);
         return fault(s, err);
     }
-    put(c, key, m, "file");
+    put_value(c, key, m, "file");
     return TIDE_OK;
 }
 
@@ -140,7 +140,7 @@ static enum tide_code put_environment(struct config *c, struct sink *s, struct t
         if (!text || !*text)
             continue;
         if (!config_value_parse(&c->arena, k, text, &v, err)) {
-            put(c, k, v, "environment");
+            put_value(c, k, v, "environment");
             continue;
         }
         tide_wrap(err, "%s", name);
@@ -202,7 +202,7 @@ void config_free(struct config *c)
 
 /* ---- what counts ---- */
 
-static const struct value *get(const struct config *c, const char *key)
+static const struct value *get_value(const struct config *c, const char *key)
 {
     const struct config_key *k = config_key_find(key);
 
@@ -214,12 +214,12 @@ static const struct value *get(const struct config *c, const char *key)
 
 const char *config_text(const struct config *c, const char *key)
 {
-    return get(c, key)->text;
+    return get_value(c, key)->text;
 }
 
 int64_t config_int(const struct config *c, const char *key)
 {
-    const struct value *v = get(c, key);
+    const struct value *v = get_value(c, key);
     int64_t n = 0;
 
     return v->json && json_int(v->json, &n) ? n : 0;
@@ -227,28 +227,28 @@ int64_t config_int(const struct config *c, const char *key)
 
 double config_number(const struct config *c, const char *key)
 {
-    const struct value *v = get(c, key);
+    const struct value *v = get_value(c, key);
 
     return v->json ? config_value_number(v->text) : 0;
 }
 
 bool config_bool(const struct config *c, const char *key)
 {
-    const struct value *v = get(c, key);
+    const struct value *v = get_value(c, key);
 
     return v->json && v->json->type == JSON_TRUE;
 }
 
 struct str config_json(const struct config *c, const char *key)
 {
-    const struct value *v = get(c, key);
+    const struct value *v = get_value(c, key);
 
     return v->json ? json_source(v->json) : STR("");
 }
 
 const char *config_origin(const struct config *c, const char *key)
 {
-    return get(c, key)->origin;
+    return get_value(c, key)->origin;
 }
 
 const char *config_dir(const struct config *c)

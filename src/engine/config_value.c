@@ -86,7 +86,7 @@ static bool fits(struct arena *a, const struct config_key *key, const struct jso
     return false;
 }
 
-static const char *describe(struct arena *a, const struct config_key *key)
+static const char *describe_key(struct arena *a, const struct config_key *key)
 {
     switch (key->type) {
     case CONFIG_TEXT:
@@ -112,8 +112,8 @@ static enum tide_code misfit(struct arena *a, const struct config_key *key, stru
     if (strcmp(key->name, "api_key") == 0)
         return tide_fail(err, TIDE_INVALID, "must be a string: env:NAME, file:PATH or keychain:NAME");
     if (!shown.len)
-        return tide_fail(err, TIDE_INVALID, "must be %s, and is empty", describe(a, key));
-    return tide_fail(err, TIDE_INVALID, "must be %s, not %.*s%s", describe(a, key),
+        return tide_fail(err, TIDE_INVALID, "must be %s, and is empty", describe_key(a, key));
+    return tide_fail(err, TIDE_INVALID, "must be %s, not %.*s%s", describe_key(a, key),
                      (int)(shown.len < SHOWN ? shown.len : SHOWN), shown.ptr, shown.len < SHOWN ? "" : "…");
 }
 

@@ -27,7 +27,8 @@ static void put_member(struct buf *out, struct str key_raw, struct str value)
 }
 
 /* `value` empty: without the key. False when nothing changes. */
-static bool render(struct arena *a, const struct json *object, const char *name, struct str value, struct buf *out)
+static bool render_object(struct arena *a, const struct json *object, const char *name, struct str value,
+                          struct buf *out)
 {
     const struct config_key *key = config_key_find(name);
     bool found = false;
@@ -97,7 +98,7 @@ static bool write_whole(int fd, struct str text)
 }
 
 /* mkostemp makes it 0600. */
-static enum tide_code replace(const char *path, int dir, struct str text, struct tide_err *err)
+static enum tide_code replace_file(const char *path, int dir, struct str text, struct tide_err *err)
 {
     AUTO(buf_done) struct buf temp = BUF_INIT(8192);
     int fd, bad;
@@ -135,7 +136,7 @@ static enum tide_code check_target(const char *path, struct tide_err *err)
     return tide_about(err, TIDE_SUBJECT_FILE, path);
 }
 
-static enum tide_code change(const char *path, const char *name, struct str value, struct tide_err *err)
+static enum tide_code change_value(const char *path, const char *name, struct str value, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf text = BUF_INIT(CONFIG_FILE_MAX);
@@ -147,9 +148,9 @@ static enum tide_code change(const char *path, const char *name, struct str valu
         code = check_target(path, err);
     if (!code)
         code = config_file_read(&a, path, &object, err);
-    if (!code && render(&a, object, name, value, &text))
+    if (!code && render_object(&a, object, name, value, &text))
         code = text.failed ? tide_fail(err, TIDE_TOO_BIG, "%.150s: would have more than %zu bytes", path, text.max)
-                           : replace(path, dir, buf_view(&text), err);
+                           : replace_file(path, dir, buf_view(&text), err);
     if (dir >= 0)
         close(dir);
     return code;
@@ -176,5 +177,5 @@ enum tide_code config_set(const char *path, const char *key, const char *value, 
         real = mem_dup(str_from(path));
     if (value && make_dirs(real, err))
         return err->code;
-    return change(real, key, json, err);
+    return change_value(real, key, json, err);
 }

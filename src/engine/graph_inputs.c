@@ -30,7 +30,7 @@ static void take_members(struct needs *s, const struct json *object)
 /* ---- what is needed ---- */
 
 /* Marks what can be reached over arcs; `certain`: only over those that are taken whenever a node is complete. */
-static void mark(const struct spec_graph *g, unsigned char *seen, bool certain)
+static void mark_reachable(const struct spec_graph *g, unsigned char *seen, bool certain)
 {
     for (bool grown = true; grown;) {
         grown = false;
@@ -64,7 +64,7 @@ static bool is_set_before(struct needs *s, const struct spec_graph *g, const str
         seen = arena_zero(s->arena, g->nodes.n + 1);
         for (size_t k = 0; k < g->nodes.at[i].n_arcs; k++)
             seen[g->arcs[g->nodes.at[i].first_arc + k].to] = 1;
-        mark(g, seen, false);
+        mark_reachable(g, seen, false);
         if (seen[node->index])
             return true;
     }
@@ -111,8 +111,8 @@ static void look_at(struct needs *s, const struct spec_graph *g, bool outermost)
     unsigned char *can = arena_zero(s->arena, g->nodes.n + 1), *must = arena_zero(s->arena, g->nodes.n + 1);
 
     can[g->entry_index] = must[g->entry_index] = 1;
-    mark(g, can, false);
-    mark(g, must, true);
+    mark_reachable(g, can, false);
+    mark_reachable(g, must, true);
     for (size_t i = 0; i < g->nodes.n; i++)
         if (can[i])
             look_at_node(s, g, &g->nodes.at[i], outermost && must[i]);

@@ -24,7 +24,7 @@ static const char *note_of(struct arena *a, const struct spec_node *n)
     return n->description.len ? n->description.ptr : n->name.len ? n->name.ptr : "";
 }
 
-static const struct graph_outline *outline(struct arena *a, const struct spec_graph *g)
+static const struct graph_outline *make_outline(struct arena *a, const struct spec_graph *g)
 {
     struct outline_node *nodes = arena_zero(a, (g->nodes.n + 1) * sizeof *nodes);
     struct outline_way *ways = arena_zero(a, (g->n_arcs + 1) * sizeof *ways);
@@ -44,7 +44,7 @@ static const struct graph_outline *outline(struct arena *a, const struct spec_gr
                                          .index = i,
                                          .first_way = n->first_arc,
                                          .n_ways = n->n_arcs,
-                                         .inside = in->graph ? outline(a, in->graph) : NULL};
+                                         .inside = in->graph ? make_outline(a, in->graph) : NULL};
     }
     for (size_t i = 0; i < g->n_arcs; i++) {
         const struct spec_arc *arc = &g->arcs[i];
@@ -58,5 +58,5 @@ static const struct graph_outline *outline(struct arena *a, const struct spec_gr
 
 const struct graph_outline *graph_outline(struct arena *a, const tide_graph *graph)
 {
-    return outline(a, graph->spec->graph);
+    return make_outline(a, graph->spec->graph);
 }

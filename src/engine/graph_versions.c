@@ -105,7 +105,7 @@ static struct version *version_of(struct looking *l, const struct state *s)
 
 /* ---- one place in it ---- */
 
-static void decide(struct running_session *ret, enum running_fit fit, const char *node, const char *why)
+static void decide_fit(struct running_session *ret, enum running_fit fit, const char *node, const char *why)
 {
     if (fit <= ret->fit)
         return;
@@ -130,7 +130,7 @@ static void add_mapping(struct looking *l, struct running_session *ret, const ch
         json_quote(&l->keys, d->needs.at[i]);
         buf_add_str(&l->keys, STR(":null"));
     }
-    decide(ret, LIVE_MAPPING, node, "");
+    decide_fit(ret, LIVE_MAPPING, node, "");
 }
 
 /* What stands in a graph inside a node must be there as well. */
@@ -141,15 +141,15 @@ static void judge_inside(struct looking *l, const struct version *v, const char 
     if (!place_find(v->graph->spec->graph, str_from(name), &before))
         return;
     if (!place_find(l->graph->spec->graph, str_from(name), &after))
-        decide(ret, LIVE_STUCK, name, arena_printf(&l->scratch, "node '%s' is gone", name));
+        decide_fit(ret, LIVE_STUCK, name, arena_printf(&l->scratch, "node '%s' is gone", name));
     else if (before.node->type != after.node->type)
-        decide(ret, LIVE_STUCK, name,
-               arena_printf(&l->scratch, "node '%s' was %s, is %s", name, spec_node_words[before.node->type],
-                            spec_node_words[after.node->type]));
+        decide_fit(ret, LIVE_STUCK, name,
+                   arena_printf(&l->scratch, "node '%s' was %s, is %s", name, spec_node_words[before.node->type],
+                                spec_node_words[after.node->type]));
 }
 
-static void judge(struct looking *l, const struct version *v, const char *name, const struct task *t,
-                  struct running_session *ret)
+static void judge_version(struct looking *l, const struct version *v, const char *name, const struct task *t,
+                          struct running_session *ret)
 {
     const struct spec_diff_node *d = map_get(&v->nodes, (struct str){name, strcspn(name, "#")});
     bool inside = strchr(name, '#') != NULL;
@@ -163,13 +163,13 @@ static void judge(struct looking *l, const struct version *v, const char *name, 
     else if (inside && d->change != SPEC_REMOVED)
         judge_inside(l, v, name, ret);
     else if (d->change != SPEC_COMPATIBLE && !(d->change == SPEC_BROKEN && !d->needs.n && anew))
-        decide(ret, LIVE_STUCK, name, arena_printf(&l->scratch, "node '%s': %s", d->before->id.ptr, d->why));
+        decide_fit(ret, LIVE_STUCK, name, arena_printf(&l->scratch, "node '%s': %s", d->before->id.ptr, d->why));
 }
 
 static void judge_all(struct looking *l, const struct version *v, const struct map *tasks, struct running_session *ret)
 {
     for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e))
-        judge(l, v, arena_dup(&l->scratch, map_key(e)).ptr, e->value, ret);
+        judge_version(l, v, arena_dup(&l->scratch, map_key(e)).ptr, e->value, ret);
 }
 
 /* ---- one session ---- */
@@ -182,7 +182,7 @@ static void look_at(struct looking *l, const struct version *v, const struct sta
         return;
     ret->fit = LIVE_COMPATIBLE;
     if (!v->graph) {
-        decide(ret, LIVE_STUCK, NULL, v->trouble);
+        decide_fit(ret, LIVE_STUCK, NULL, v->trouble);
         return;
     }
     judge_all(l, v, &p->active, ret);
@@ -192,7 +192,7 @@ static void look_at(struct looking *l, const struct version *v, const struct sta
                                       buf_cstr(&l->names), buf_cstr(&l->keys));
 }
 
-static void keep(struct graph_diff *d, const struct running_session *s)
+static void keep_session(struct graph_diff *d, const struct running_session *s)
 {
     struct running_session *kept;
 
@@ -232,7 +232,7 @@ static int on_state(void *arg, const struct head *head, const struct state *s)
     found.status = st.status;
     found.digest = s->content.position.graph_digest;
     look_at(l, v, s, &found);
-    keep(l->ret, &found);
+    keep_session(l->ret, &found);
     return 0;
 }
 

@@ -129,7 +129,7 @@ static void ask_graph(const struct reading *r)
 
 /* ---- all of it ---- */
 
-static const char *keep(struct inspection *i, const char *text)
+static const char *keep_text(struct inspection *i, const char *text)
 {
     return text ? arena_dup(&i->arena, str_from(text)).ptr : NULL;
 }
@@ -158,15 +158,15 @@ enum tide_code inspection_read(tide_session *session, const char *checkpoint, bo
     const struct tide_checkpoint *c;
 
     *ret = (struct inspection){.arena = ARENA_INIT, .memory = memory, .path = BUF_INIT((size_t)1 << 30)};
-    ret->session_id = keep(ret, tide_session_id(session));
+    ret->session_id = keep_text(ret, tide_session_id(session));
     if (tide_checkpoint_load(session, checkpoint, &c, err))
         return err->code;
     ret->checkpoint = *c;
-    ret->checkpoint.id = keep(ret, c->id);
-    ret->checkpoint.type_word = keep(ret, c->type_word);
-    ret->checkpoint.node = keep(ret, c->node);
-    ret->checkpoint.next_node = keep(ret, c->next_node);
-    ret->checkpoint.description = keep(ret, c->description);
+    ret->checkpoint.id = keep_text(ret, c->id);
+    ret->checkpoint.type_word = keep_text(ret, c->type_word);
+    ret->checkpoint.node = keep_text(ret, c->node);
+    ret->checkpoint.next_node = keep_text(ret, c->next_node);
+    ret->checkpoint.description = keep_text(ret, c->description);
     return read_state(&r, c->seq, err);
 }
 

@@ -149,8 +149,8 @@ static void take_end(struct program_end *end, const struct supervisor *s, const 
 }
 
 /* For the log, and for whoever runs it. */
-static void notify(const struct program_run *r, const tide_session *session, enum program_notice what, size_t n,
-                   const char *text)
+static void notify_face(const struct program_run *r, const tide_session *session, enum program_notice what, size_t n,
+                        const char *text)
 {
     static const struct {
         enum tide_log_level level;
@@ -175,14 +175,14 @@ static void tell_begun(const struct program_run *r, tide_session *session, const
     size_t left = before->interrupted ? tree_end_run(before->run_id) : 0;
 
     if (left > 0)
-        notify(r, session, PROGRAM_LEFTOVERS, left, r->program->program);
+        notify_face(r, session, PROGRAM_LEFTOVERS, left, r->program->program);
     if (before->waited && r->begin != PROGRAM_RESUME && (!continues || r->begin == PROGRAM_SEND))
-        notify(r, session, PROGRAM_SUPERSEDED, 0, r->program->program);
+        notify_face(r, session, PROGRAM_SUPERSEDED, 0, r->program->program);
     if (!continues && before->run_id[0])
-        notify(r, session, PROGRAM_AGAIN, 0,
-               before->waited ? tide_status_name(TIDE_STATUS_WAITING) : tide_outcome_name(before->outcome));
+        notify_face(r, session, PROGRAM_AGAIN, 0,
+                    before->waited ? tide_status_name(TIDE_STATUS_WAITING) : tide_outcome_name(before->outcome));
     if (!continues && before->n_steps)
-        notify(r, session, PROGRAM_REPEATS, before->n_steps, buf_cstr((struct buf *)(uintptr_t)&before->steps));
+        notify_face(r, session, PROGRAM_REPEATS, before->n_steps, buf_cstr((struct buf *)(uintptr_t)&before->steps));
 }
 
 static enum tide_code begin_run(const struct program_run *r, tide_session *session, const struct before *before,
@@ -213,9 +213,9 @@ static enum tide_code begin_run(const struct program_run *r, tide_session *sessi
     }
 }
 
-static enum tide_code supervise(struct program_run *r, struct supervisor *s, tide_session *session,
-                                const struct before *before, struct tide_run_options *opt, struct tide_resumed *resumed,
-                                struct tide_err *err)
+static enum tide_code supervise_program(struct program_run *r, struct supervisor *s, tide_session *session,
+                                        const struct before *before, struct tide_run_options *opt,
+                                        struct tide_resumed *resumed, struct tide_err *err)
 {
     struct ending how = {.message = ""};
     struct recovery_thread *sweep;
@@ -297,22 +297,22 @@ static enum tide_code match(struct program_run *r, tide_session *session, struct
 static enum tide_code run_once(struct program_run *r, tide_session *session, const struct before *before,
                                struct tide_run_options *opt, struct tide_resumed *ret_resumed, struct tide_err *err)
 {
-    const struct job job = {.path = r->program->program,
-                            .argv = r->program->argv,
-                            .cwd = r->program->cwd,
-                            .search_path = r->program->path,
-                            .binary = r->binary,
-                            .session_id = tide_session_id(session),
-                            .signals = r->signals,
-                            .degrade = r->degrade,
-                            .trouble = r->trouble,
-                            .arg = r->arg};
+    const struct supervised job = {.path = r->program->program,
+                                   .argv = r->program->argv,
+                                   .cwd = r->program->cwd,
+                                   .search_path = r->program->path,
+                                   .binary = r->binary,
+                                   .session_id = tide_session_id(session),
+                                   .signals = r->signals,
+                                   .degrade = r->degrade,
+                                   .trouble = r->trouble,
+                                   .arg = r->arg};
     struct supervisor s;
     enum tide_code code = supervisor_open(&s, &job, err);
 
     if (!code && r->stopped && r->stopped(r->arg)) /* a signal that came before it listened to them */
         code = tide_fail(err, TIDE_CANCELLED, "stopped before the program was started");
-    code = code ? code : supervise(r, &s, session, before, opt, ret_resumed, err);
+    code = code ? code : supervise_program(r, &s, session, before, opt, ret_resumed, err);
     supervisor_close(&s);
     return code;
 }
@@ -341,7 +341,7 @@ static enum tide_code begin_and_stay(struct program_run *r, tide_session *sessio
         if (r->end.recorded)
             return TIDE_OK;
         if (!code && r->program->changed && (r->begin == PROGRAM_RESUME || r->begin == PROGRAM_ENSURE))
-            notify(r, session, PROGRAM_CHANGED, 0, r->program->program);
+            notify_face(r, session, PROGRAM_CHANGED, 0, r->program->program);
         code = code ? code : look_before(r, session, &before, err);
         code = code ? code : run_once(r, session, &before, opt, ret_resumed, err);
     } while (code == TIDE_CONFLICT && !r->end.run_id[0] && (r->begin == PROGRAM_ENSURE || r->begin == PROGRAM_SEND) &&

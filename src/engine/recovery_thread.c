@@ -52,7 +52,7 @@ static int stop_early(void *arg, const struct tide_recovered *what)
     return stopping;
 }
 
-static void *run(void *arg)
+static void *run_recovery(void *arg)
 {
     struct recovery_thread *s = arg;
     struct tide_err err;
@@ -84,7 +84,7 @@ struct recovery_thread *recovery_thread_start(tide_store *store, int64_t interva
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
-    if (thread_start(&s->thread, run, s))
+    if (thread_start(&s->thread, run_recovery, s))
         return s;
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->mu);

@@ -11,13 +11,13 @@ static void linkp(struct run_client *l)
     run_client_close(l);
 }
 
-static enum tide_code call(struct run_client *l, const char *op, struct str blob, struct reply *ret,
-                           struct tide_err *err)
+static enum tide_code call_run(struct run_client *l, const char *op, struct str blob, struct reply *ret,
+                               struct tide_err *err)
 {
     return run_client_call(l, blob, ret, err) ? tide_wrap(err, "%s", op) : TIDE_OK;
 }
 
-static enum tide_code begin(struct run_client *l, const char *op, struct tide_err *err)
+static enum tide_code begin_call(struct run_client *l, const char *op, struct tide_err *err)
 {
     enum tide_code code = run_client_open(l, op, err);
 
@@ -31,10 +31,10 @@ enum tide_code inside_set(struct str key, struct str value, struct tide_err *err
     AUTO(linkp) struct run_client l;
     struct reply reply;
 
-    if (begin(&l, "set", err))
+    if (begin_call(&l, "set", err))
         return err->code;
     json_out_kstr(&l.o, STR("key"), key);
-    return call(&l, "set", value, &reply, err);
+    return call_run(&l, "set", value, &reply, err);
 }
 
 enum tide_code inside_get(const char *key, struct buf *ret_value, struct tide_err *err)
@@ -42,10 +42,10 @@ enum tide_code inside_get(const char *key, struct buf *ret_value, struct tide_er
     AUTO(linkp) struct run_client l;
     struct reply reply;
 
-    if (begin(&l, "get", err))
+    if (begin_call(&l, "get", err))
         return err->code;
     json_out_kstr(&l.o, STR("key"), str_from(key));
-    if (call(&l, "get", STR(""), &reply, err))
+    if (call_run(&l, "get", STR(""), &reply, err))
         return err->code;
     buf_add_str(ret_value, reply.blob);
     return TIDE_OK;
@@ -57,12 +57,12 @@ enum tide_code inside_checkpoint(const char *type, const char *description, char
     AUTO(linkp) struct run_client l;
     struct reply reply;
 
-    if (begin(&l, "checkpoint", err))
+    if (begin_call(&l, "checkpoint", err))
         return err->code;
     json_out_kstr(&l.o, STR("type"), str_from(type));
     if (description)
         json_out_kstr(&l.o, STR("description"), str_from(description));
-    if (call(&l, "checkpoint", STR(""), &reply, err))
+    if (call_run(&l, "checkpoint", STR(""), &reply, err))
         return err->code;
     snprintf(ret_id, TIDE_ID_SIZE, "%.*s", STR_ARG(json_get_text(&l.arena, reply.json, STR("checkpoint_id"))));
     return TIDE_OK;
@@ -73,7 +73,7 @@ enum tide_code inside_wait(const struct inside_wait *w, struct buf *ret_answer, 
     AUTO(linkp) struct run_client l;
     struct reply reply;
 
-    if (begin(&l, "wait", err))
+    if (begin_call(&l, "wait", err))
         return err->code;
     json_out_kstr(&l.o, STR("name"), str_from(w->name));
     json_out_kbool(&l.o, STR("nested"), run_client_is_nested());
@@ -86,7 +86,7 @@ enum tide_code inside_wait(const struct inside_wait *w, struct buf *ret_answer, 
         json_out_kstr(&l.o, STR("on_deadline"), str_from(w->on_deadline));
     if (w->default_answer)
         json_out_kraw(&l.o, STR("default"), str_from(w->default_answer));
-    if (call(&l, "wait", STR(""), &reply, err))
+    if (call_run(&l, "wait", STR(""), &reply, err))
         return err->code;
     buf_add_str(ret_answer, reply.blob);
     return TIDE_OK;
@@ -97,10 +97,10 @@ enum tide_code inside_sleep(const char *name, int64_t due_ms, struct tide_err *e
     AUTO(linkp) struct run_client l;
     struct reply reply;
 
-    if (begin(&l, "sleep", err))
+    if (begin_call(&l, "sleep", err))
         return err->code;
     json_out_kstr(&l.o, STR("name"), str_from(name));
     json_out_kbool(&l.o, STR("nested"), run_client_is_nested());
     json_out_kint(&l.o, STR("due_ms"), due_ms);
-    return call(&l, "sleep", STR(""), &reply, err);
+    return call_run(&l, "sleep", STR(""), &reply, err);
 }

@@ -78,13 +78,13 @@ static bool note_failure(struct scheduler *s, const char *id)
     return last;
 }
 
-static void drop(struct scheduler *s, size_t i)
+static void drop_job(struct scheduler *s, size_t i)
 {
     memmove(&s->list[i], &s->list[i + 1], (s->n - i - 1) * sizeof(*s->list));
     s->n--;
 }
 
-static void reap(struct scheduler *s)
+static void reap_jobs(struct scheduler *s)
 {
     for (size_t i = 0; i < s->n;) {
         const struct scheduler_job *job = &s->list[i];
@@ -100,7 +100,7 @@ static void reap(struct scheduler *s)
         s->ended(s->arg, job, status, state == JOB_FAILED && note_failure(s, job->id));
         if (state == JOB_ENDED)
             free(map_remove(&s->failed, str_from(job->id)));
-        drop(s, i);
+        drop_job(s, i);
     }
 }
 
@@ -144,7 +144,7 @@ static void forget_failed(struct scheduler *s)
 
 void scheduler_step(struct scheduler *s)
 {
-    reap(s);
+    reap_jobs(s);
     for (size_t i = 0; i < s->n && s->running < (size_t)s->max_at_once && !s->stopped(s->arg); i++) {
         if (s->list[i].handle)
             continue;
@@ -167,7 +167,7 @@ void scheduler_finish(struct scheduler *s)
                 if (s->list[i].handle)
                     s->stop(s->arg, &s->list[i++]);
                 else
-                    drop(s, i);
+                    drop_job(s, i);
             }
             told = true;
         }

@@ -112,8 +112,8 @@ static char *variable(struct arena *a, const char *name, char **ret_slot)
 }
 
 /* A program at its gate with its output in a pipe to us. Its key and attempt come through the gate. */
-static enum tide_code hold(struct step *s, const char *path, char **argv, struct proc *p, int *ret_out,
-                           struct tide_err *err)
+static enum tide_code hold_program(struct step *s, const char *path, char **argv, struct proc *p, int *ret_out,
+                                   struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     int pair[2];
@@ -154,7 +154,7 @@ static void make_ready(struct step *s)
     s->not_held.code = TIDE_OK;
     if (program_find(s->want->argv[0], cwd ? cwd : ".", &path, &s->not_held))
         return;
-    if (hold(s, buf_cstr(&path), s->want->argv, &s->held, &s->out, &s->not_held))
+    if (hold_program(s, buf_cstr(&path), s->want->argv, &s->held, &s->out, &s->not_held))
         s->not_held.code = TIDE_FAILED; /* it is there, and no process can be made for it */
 }
 
@@ -166,7 +166,7 @@ static void let_go(struct step *s)
     s->out = -1;
 }
 
-static enum tide_code ask(struct step *s, struct verdict *ret, struct tide_err *err)
+static enum tide_code ask_run(struct step *s, struct verdict *ret, struct tide_err *err)
 {
     AUTO(buf_done) struct buf args = BUF_INIT(ARGS_MAX);
 
@@ -189,7 +189,7 @@ static enum tide_code ask(struct step *s, struct verdict *ret, struct tide_err *
 
 /* ---- doing ---- */
 
-static enum tide_code begin(struct step *s, struct tide_err *err)
+static enum tide_code begin_step(struct step *s, struct tide_err *err)
 {
     struct reply reply;
 
@@ -222,7 +222,7 @@ static void judge_status(const struct step *s, const struct capture *c, struct o
         snprintf(o->message, sizeof(o->message), "step '%s' ended with exit status %d", s->want->name, o->exit_status);
 }
 
-static void judge(const struct step *s, const struct capture *c, struct outcome *o)
+static void judge_outcome(const struct step *s, const struct capture *c, struct outcome *o)
 {
     char size[32];
 
@@ -261,8 +261,8 @@ static struct str kept(const struct step *s, const struct capture *c)
     return all;
 }
 
-static enum tide_code end(struct step *s, const struct capture *c, const struct outcome *o, struct verdict *ret,
-                          struct tide_err *err)
+static enum tide_code end_step(struct step *s, const struct capture *c, const struct outcome *o, struct verdict *ret,
+                               struct tide_err *err)
 {
     run_client_begin(&s->link, "end");
     json_out_kstr(&s->link.o, STR("name"), str_from(s->want->name));
@@ -306,7 +306,7 @@ static enum tide_code end_unstarted(struct step *s, const struct capture *c, str
 
     snprintf(o.message, sizeof(o.message), "step '%s': %.60s: %.100s", s->want->name, s->want->argv[0], err->msg);
     tell(s, "%s", o.message);
-    code = end(s, c, &o, ret, err);
+    code = end_step(s, c, &o, ret, err);
     ret->exit_status = 126;
     return code;
 }
@@ -329,8 +329,8 @@ static enum tide_code run_to_end(struct step *s, struct capture *c, struct verdi
         return tide_fail(err, TIDE_FAILED, "step '%s': the run has ended: killed its program", s->want->name);
     if (proc_started(c->proc, err))
         return end_unstarted(s, c, ret, err);
-    judge(s, c, &o);
-    if (end(s, c, &o, ret, err))
+    judge_outcome(s, c, &o);
+    if (end_step(s, c, &o, ret, err))
         return err->code;
     say_end(s, c, &o, ret);
     if (ret->failed && strcmp(o.word, "completed") == 0) {
@@ -351,7 +351,7 @@ static enum tide_code run_to_end(struct step *s, struct capture *c, struct verdi
 }
 
 /* A program that is not there is no attempt: nothing is recorded. */
-static enum tide_code attempt(struct step *s, struct verdict *ret, struct tide_err *err)
+static enum tide_code try_once(struct step *s, struct verdict *ret, struct tide_err *err)
 {
     struct capture c;
     enum tide_code code;
@@ -363,7 +363,7 @@ static enum tide_code attempt(struct step *s, struct verdict *ret, struct tide_e
         *ret = (struct verdict){.what = DO_STORED, .exit_status = program_find_exit(s->not_held.code)};
         return TIDE_OK;
     }
-    code = ret->begun ? TIDE_OK : begin(s, err);
+    code = ret->begun ? TIDE_OK : begin_step(s, err);
     if (!code) {
         capture_init(&c, &s->held, s->out, s->max_output);
         s->out = -1;
@@ -376,7 +376,8 @@ static enum tide_code attempt(struct step *s, struct verdict *ret, struct tide_e
 
 /* ---- finding out ---- */
 
-static enum tide_code settle(struct step *s, int happened, struct str output, struct verdict *ret, struct tide_err *err)
+static enum tide_code settle_step(struct step *s, int happened, struct str output, struct verdict *ret,
+                                  struct tide_err *err)
 {
     run_client_begin(&s->link, "settle");
     json_out_kstr(&s->link.o, STR("name"), str_from(s->want->name));
@@ -388,13 +389,13 @@ static enum tide_code settle(struct step *s, int happened, struct str output, st
     return TIDE_OK;
 }
 
-static enum tide_code probe(struct step *s, struct verdict *ret, struct tide_err *err)
+static enum tide_code run_probe(struct step *s, struct verdict *ret, struct tide_err *err)
 {
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)s->want->probe, NULL};
     struct proc p = PROC_INIT;
     struct capture c;
     int out = -1, status, happened;
-    enum tide_code code = hold(s, "/bin/sh", argv, &p, &out, err);
+    enum tide_code code = hold_program(s, "/bin/sh", argv, &p, &out, err);
 
     if (code)
         return code;
@@ -408,7 +409,7 @@ static enum tide_code probe(struct step *s, struct verdict *ret, struct tide_err
         status = capture_exit_status(c.status);
         happened = c.stop_signal || c.timed_out ? -1 : status == 0 ? 1 : status == 1 ? 0 : -1;
         code = c.broken ? tide_fail(err, TIDE_FAILED, "step '%s': the run has ended", s->want->name)
-                        : settle(s, happened, buf_view(&c.output), ret, err);
+                        : settle_step(s, happened, buf_view(&c.output), ret, err);
         if (!code && ret->what == DO_STORED) {
             print_output(s, ret->output);
             ret->output = STR("");
@@ -433,10 +434,10 @@ static bool sleep_until(struct step *s, int64_t at_ms)
     return true;
 }
 
-static enum tide_code follow(struct step *s, struct tide_err *err)
+static enum tide_code follow_step(struct step *s, struct tide_err *err)
 {
     struct verdict v;
-    enum tide_code code = ask(s, &v, err); /* held behind a wait it is ended by a signal, as whoever only asks */
+    enum tide_code code = ask_run(s, &v, err); /* held behind a wait it is ended by a signal, as whoever only asks */
 
     s->signals = s->want->signals(s->want->arg);
     if (!code && v.what == DO_STORED) {
@@ -447,11 +448,11 @@ static enum tide_code follow(struct step *s, struct tide_err *err)
     }
     while (!code && v.what != DO_STORED) {
         if (v.what == DO_RUN)
-            code = attempt(s, &v, err);
+            code = try_once(s, &v, err);
         else if (v.what == DO_PROBE)
-            code = probe(s, &v, err);
+            code = run_probe(s, &v, err);
         else if (sleep_until(s, v.retry_at_ms))
-            code = ask(s, &v, err);
+            code = ask_run(s, &v, err);
         else
             return tide_fail(err, TIDE_FAILED, "step '%s': stopped while waiting for its next attempt", s->want->name);
     }
@@ -474,7 +475,7 @@ enum tide_code inside_step(struct inside_step *want, struct tide_err *err)
         s.max_output = ONCE_MAX;
     code = run_client_open(&s.link, "step", err);
     if (!code)
-        code = follow(&s, err);
+        code = follow_step(&s, err);
     let_go(&s);
     run_client_close(&s.link);
     if (code == TIDE_IO)

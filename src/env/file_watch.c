@@ -89,7 +89,7 @@ static bool has_file(const struct file_watch *w, int file)
     return false;
 }
 
-static void tell(struct file_watch *w, enum file_news news)
+static void tell_watch(struct file_watch *w, enum file_news news)
 {
     atomic_fetch_or(&w->news, (unsigned)news);
     wake_fd_signal(w->wake);
@@ -111,7 +111,7 @@ static void *read_all(void *arg)
 
             for (struct file_watch *w = all.first; w; w = w->next)
                 if (over || has_file(w, e->wd))
-                    tell(w, over || e->mask & IN_CLOSE_WRITE ? FILE_NEWS_LEFT : FILE_NEWS_SOME);
+                    tell_watch(w, over || e->mask & IN_CLOSE_WRITE ? FILE_NEWS_LEFT : FILE_NEWS_SOME);
             at += sizeof *e + e->len;
         }
         pthread_mutex_unlock(&all.mu);
@@ -243,7 +243,7 @@ enum tide_code file_watch_add(struct file_watch *w, const char *path, enum file_
 
 void file_watch_poke(struct file_watch *w)
 {
-    tell(w, FILE_NEWS_SOME);
+    tell_watch(w, FILE_NEWS_SOME);
 }
 
 enum file_news file_watch_wait(struct file_watch *w, int timeout_ms)

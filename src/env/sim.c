@@ -20,7 +20,7 @@ struct sim_image {
     struct sim_disk disk;
 };
 
-static void boot(struct sim *sim)
+static void boot_machine(struct sim *sim)
 {
     uint64_t a = sim_next(&sim->rng), b = sim_next(&sim->rng);
 
@@ -36,7 +36,7 @@ struct sim *sim_new(uint64_t seed)
     sim->rng = seed;
     sim->wall_ns = FIRST_WALL_NS;
     sim->mono_ns = NS_PER_MS;
-    boot(sim);
+    boot_machine(sim);
     sim_vfs_seed(sim_next(&sim->rng));
     return sim;
 }
@@ -177,7 +177,7 @@ void sim_power_cut(struct sim *sim)
     for (size_t i = 0; i < sim->procs_len; i++)
         sim_proc_kill(sim->procs[i]);
     sim_disk_power_cut(&sim->disk, &sim->rng);
-    boot(sim);
+    boot_machine(sim);
 }
 
 /* ---- Faults ------------------------------------------------------------------------------------------------- */

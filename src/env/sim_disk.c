@@ -90,7 +90,7 @@ static void add_change(struct sim_disk *d, const char *from, const char *to, str
 }
 
 /* From now on what happens to this name is kept in order. What had happened before is what can be told of it. */
-static void tie(struct sim_disk *d, const struct sim_name *n)
+static void tie_name(struct sim_disk *d, const struct sim_name *n)
 {
     if (is_tied(d, n->path) || n->now == n->durable)
         return;
@@ -209,8 +209,8 @@ void sim_disk_rename(struct sim_disk *d, const char *from, const char *to)
         add_name(d, to);
     struct sim_name *source = find_name(d, from), *target = find_name(d, to);
     assert(source->now && !target->is_dir);
-    tie(d, source);
-    tie(d, target);
+    tie_name(d, source);
+    tie_name(d, target);
     add_change(d, from, to, source->now);
     set_file(&target->now, source->now);
     set_file(&source->now, NULL);

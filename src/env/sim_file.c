@@ -157,7 +157,7 @@ static void *room(void *array, size_t len, size_t *cap, size_t size)
     return mem_grow(array, *cap * size);
 }
 
-static void reserve(struct sim_file *f, size_t len)
+static void reserve_bytes(struct sim_file *f, size_t len)
 {
     size_t cap = f->cap ? f->cap : FIRST_CAP;
 
@@ -185,7 +185,7 @@ static void take_platter(struct sim_file *f, uint32_t sector, unsigned char *out
     }
 }
 
-static void remember(struct sim_file *f, size_t first, size_t end, uint32_t resize)
+static void remember_write(struct sim_file *f, size_t first, size_t end, uint32_t resize)
 {
     for (size_t s = first / SECTOR; s * SECTOR < end; s++) {
         f->undo = room(f->undo, f->undo_len, &f->undo_cap, sizeof *f->undo);
@@ -201,7 +201,7 @@ static void remember(struct sim_file *f, size_t first, size_t end, uint32_t resi
     }
 }
 
-static void resize(struct sim_file *f, size_t len)
+static void resize_file(struct sim_file *f, size_t len)
 {
     f->sizes = room(f->sizes, f->sizes_len, &f->sizes_cap, sizeof *f->sizes);
     f->sizes[f->sizes_len++] = f->len_stale ? f->durable_len : f->len;
@@ -222,10 +222,10 @@ void sim_file_write(struct sim_file *f, const void *bytes, size_t n, size_t at)
 {
     if (n == 0)
         return;
-    reserve(f, at + n);
-    remember(f, at, at + n, 0);
+    reserve_bytes(f, at + n);
+    remember_write(f, at, at + n, 0);
     if (at + n > f->len || (f->len_stale && at + n > f->durable_len))
-        resize(f, at + n > f->len ? at + n : f->len);
+        resize_file(f, at + n > f->len ? at + n : f->len);
     memcpy(f->bytes + at, bytes, n);
 }
 
@@ -234,17 +234,17 @@ void sim_file_truncate(struct sim_file *f, size_t len)
     f->reserved = 0;
     if (len == f->len)
         return;
-    reserve(f, len);
+    reserve_bytes(f, len);
     if (len < f->len) {
-        remember(f, len, f->len, (uint32_t)f->sizes_len + 1);
+        remember_write(f, len, f->len, (uint32_t)f->sizes_len + 1);
         memset(f->bytes + len, 0, f->len - len);
     }
-    resize(f, len);
+    resize_file(f, len);
 }
 
 /* ---- What reaches the platter ------------------------------------------------------------------------------- */
 
-static void forget(struct sim_file *f)
+static void forget_writes(struct sim_file *f)
 {
     for (size_t i = 0; i < f->undo_len; i++)
         f->latest[f->undo[i].sector] = 0;
@@ -256,7 +256,7 @@ void sim_file_sync(struct sim_file *f)
 {
     if (f->sizes_len)
         f->durable_mtime_ns = f->mtime_ns;
-    forget(f);
+    forget_writes(f);
     if (f->len_stale)
         return;
     f->durable_len = f->len;
@@ -266,7 +266,7 @@ void sim_file_sync(struct sim_file *f)
             f->stale[i - 1] = f->stale[--f->stale_len];
 }
 
-static size_t pick(enum luck luck, size_t low, size_t high, uint64_t *rng)
+static size_t pick_number(enum luck luck, size_t low, size_t high, uint64_t *rng)
 {
     switch (luck) {
     case LUCK_NONE:
@@ -303,7 +303,7 @@ static const unsigned char *survivor(const struct sim_file *f, uint32_t sector, 
         else if (u->resize && low == 0)
             low = count - i;
     }
-    size_t choice = pick(luck, low, high, rng);
+    size_t choice = pick_number(luck, low, high, rng);
     if (choice == count)
         return NULL;
     uint32_t at = f->latest[sector];
@@ -316,7 +316,7 @@ static const unsigned char *survivor(const struct sim_file *f, uint32_t sector, 
 void sim_file_sync_failed(struct sim_file *f, uint64_t *rng)
 {
     enum luck luck = (enum luck)(sim_next(rng) % LUCK_COUNT);
-    size_t kept = pick(luck, 0, f->sizes_len, rng);
+    size_t kept = pick_number(luck, 0, f->sizes_len, rng);
     size_t platter_len = kept < f->sizes_len ? f->sizes[kept] : f->sizes_len ? f->len : f->durable_len;
 
     for (size_t i = 0; i < f->undo_len; i++) {
@@ -329,7 +329,7 @@ void sim_file_sync_failed(struct sim_file *f, uint64_t *rng)
         }
         f->latest[sector] = 0;
     }
-    forget(f);
+    forget_writes(f);
     f->durable_len = platter_len;
     f->len_stale = f->durable_len != f->len;
 }

@@ -21,7 +21,7 @@ struct sim_shm {
     unsigned users;
 };
 
-static int attach(struct sim_handle *h)
+static int attach_region(struct sim_handle *h)
 {
     struct sim_shm **slot = sim_file_shm(h->file);
 
@@ -39,7 +39,7 @@ static int attach(struct sim_handle *h)
     return SQLITE_OK;
 }
 
-static void detach(struct sim_handle *h)
+static void detach_region(struct sim_handle *h)
 {
     struct sim_shm **slot;
 
@@ -63,7 +63,7 @@ int sim_shm_map(struct sim_handle *h, int region, int bytes, int extend, void vo
     *ret_map = NULL;
     if (h->proc->dead)
         return SQLITE_IOERR;
-    if (attach(h) != SQLITE_OK)
+    if (attach_region(h) != SQLITE_OK)
         return SQLITE_IOERR_SHMOPEN;
     struct sim_shm *shm = *sim_file_shm(h->file);
     if (shm->bytes < want && !extend)
@@ -101,7 +101,7 @@ void sim_shm_abandon(struct sim_handle *h)
         if (v->maps[i] && mmap(v->maps[i], v->region_bytes, PROT_READ | PROT_WRITE, how, fd, at) == MAP_FAILED)
             abort(); /* going on would let the dead write into the memory of the living */
     }
-    detach(h);
+    detach_region(h);
 }
 
 void sim_shm_unmap(struct sim_handle *h)
@@ -114,7 +114,7 @@ void sim_shm_unmap(struct sim_handle *h)
     free(v->maps);
     v->maps = NULL;
     v->len = 0;
-    detach(h);
+    detach_region(h);
 }
 
 /* ---- Locks -------------------------------------------------------------------------------------------------- */

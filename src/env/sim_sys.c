@@ -106,7 +106,7 @@ int sim_sys_read(struct sim_handle *h, void *out, size_t n, int64_t at, size_t *
     return errnum;
 }
 
-static void put(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
+static void put_bytes(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
 {
     sim_file_write(h->file, bytes, n, (size_t)at);
     if (n > 0)
@@ -122,10 +122,10 @@ int sim_sys_write(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
     enum sim_verdict v = sim_op_begin(h->proc, reserved ? SIM_OP_FILL : SIM_OP_WRITE, grows);
 
     if (v == SIM_GO || v == SIM_TORN)
-        put(h, bytes, n, at);
+        put_bytes(h, bytes, n, at);
     else if (v == SIM_HALF)
         /* The disk is full in the middle of it. Inside of what a file has, a page is copied whole or not at all. */
-        put(h, bytes, !grows && at / PAGE == (at + (int64_t)n - 1) / PAGE ? 0 : n / 2, at);
+        put_bytes(h, bytes, !grows && at / PAGE == (at + (int64_t)n - 1) / PAGE ? 0 : n / 2, at);
     if (v == SIM_TORN)
         sim_power_cut(h->proc->sim);
     return errno_of(v);

@@ -26,8 +26,8 @@
 #define PLACES "origin.places"       /* a line for each */
 #define PLACES_MAX ((size_t)1 << 20) /* bytes that are read of it */
 
-static enum tide_code take(struct user_key *k, const char *from, const unsigned char *bytes, size_t len,
-                           struct tide_err *err)
+static enum tide_code take_key(struct user_key *k, const char *from, const unsigned char *bytes, size_t len,
+                               struct tide_err *err)
 {
     if (len > 0 && bytes[len - 1] == '\n')
         len--;
@@ -65,7 +65,7 @@ static enum tide_code read_fd(struct user_key *k, int fd, const char *from, stru
                      : read(fd, bytes + len, sizeof bytes - len);
         len += n > 0 ? (size_t)n : 0;
     } while (len < sizeof bytes && (n > 0 || (n < 0 && errno == EINTR)));
-    code = n < 0 ? tide_fail_errno(err, errno, "%s: read the key of origin", from) : take(k, from, bytes, len, err);
+    code = n < 0 ? tide_fail_errno(err, errno, "%s: read the key of origin", from) : take_key(k, from, bytes, len, err);
     if (!code && !seekable)
         keep_for_children(fd, bytes, len);
     explicit_bzero(bytes, sizeof bytes);
@@ -174,7 +174,7 @@ static enum tide_code make_file(const char *dir, const char *path, struct tide_e
     return rc || sync_dir(dir) ? (rc ? err->code : tide_fail_file(err, errno, "sync", dir)) : TIDE_OK;
 }
 
-static enum tide_code own(struct user_key *k, bool make, struct tide_err *err)
+static enum tide_code own_key(struct user_key *k, bool make, struct tide_err *err)
 {
     char dir[PATH_MAX], path[PATH_MAX + 16];
     enum tide_code code = state_dir(dir, err);
@@ -193,7 +193,7 @@ static enum tide_code own(struct user_key *k, bool make, struct tide_err *err)
     return code;
 }
 
-static enum tide_code find(struct user_key *k, bool make, struct tide_err *err)
+static enum tide_code find_key(struct user_key *k, bool make, struct tide_err *err)
 {
     const char *fd = getenv("TIDEMARK_ORIGIN_KEY_FD"), *file = getenv("TIDEMARK_ORIGIN_KEY_FILE"),
                *key = getenv("TIDEMARK_ORIGIN_KEY");
@@ -208,8 +208,8 @@ static enum tide_code find(struct user_key *k, bool make, struct tide_err *err)
     if (file && *file)
         return read_file(k, file, false, err) ? tide_wrap(err, "TIDEMARK_ORIGIN_KEY_FILE") : TIDE_OK;
     if (key && *key)
-        return take(k, "TIDEMARK_ORIGIN_KEY", (const unsigned char *)key, strlen(key), err);
-    if (!own(k, make, &why) || (!make && why.code == TIDE_NOT_FOUND))
+        return take_key(k, "TIDEMARK_ORIGIN_KEY", (const unsigned char *)key, strlen(key), err);
+    if (!own_key(k, make, &why) || (!make && why.code == TIDE_NOT_FOUND))
         return TIDE_OK;
     snprintf(k->why, sizeof k->why, "%s", why.msg);
     if (!make)
@@ -228,7 +228,7 @@ enum tide_code user_key(bool make, struct user_key *ret, struct tide_err *err)
 
     pthread_mutex_lock(&mu);
     if (!kept.key.len)
-        code = find(&kept, make, err);
+        code = find_key(&kept, make, err);
     *ret = kept;
     pthread_mutex_unlock(&mu);
     return code;

@@ -24,7 +24,7 @@ static void fill_seen(const struct edge_question *c, struct expr_value seen[N_SE
     }
 }
 
-static void tell(const struct edge_question *c, const struct spec_edge *e, const char *path, const char *what)
+static void tell_edge(const struct edge_question *c, const struct spec_edge *e, const char *path, const char *what)
 {
     if (c->problem)
         c->problem(c->arg, e, path, what);
@@ -39,7 +39,7 @@ static bool holds(const struct edge_question *c, const struct spec_edge *e, cons
 
     fill_seen(c, seen);
     if (when->expr && expr_test(when->expr, seen, N_SEEN, &yes, &err)) {
-        tell(c, e, arena_printf(c->arena, "%s.when", path), err.msg);
+        tell_edge(c, e, arena_printf(c->arena, "%s.when", path), err.msg);
         return false;
     }
     return yes;
@@ -64,7 +64,7 @@ static void put_value(const struct edge_question *c, const struct spec_edge *e, 
         return;
     out->len = before;
     out->failed = false;
-    tell(c, e, arena_printf(c->arena, "%s.map.%.*s", e->path, STR_ARG(m->key)), err.msg);
+    tell_edge(c, e, arena_printf(c->arena, "%s.map.%.*s", e->path, STR_ARG(m->key)), err.msg);
 }
 
 static struct str values_of(const struct edge_question *c, const struct spec_edge *e)
@@ -89,7 +89,7 @@ struct ways {
     bool decided; /* one of those that ask something is taken */
 };
 
-static void add(struct ways *w, const struct spec_edge *e)
+static void add_way(struct ways *w, const struct spec_edge *e)
 {
     INVARIANT(w->n <= w->c->node->n_edges && e->to_index < w->c->graph->nodes.n); /* one each, and one of a router */
     w->at[w->n++] = (struct choice){e->to_index, e, values_of(w->c, e)};
@@ -126,9 +126,9 @@ static enum tide_code ask_model(const struct edge_question *c, const struct spec
     if (code)
         return code;
     if (yes < 0)
-        tell(c, e, e->path,
-             c->decide ? "what the model answered is neither yes nor no: the edge is taken, as one on success"
-                       : "there is no model to ask: the edge is taken, as one on success");
+        tell_edge(c, e, e->path,
+                  c->decide ? "what the model answered is neither yes nor no: the edge is taken, as one on success"
+                            : "there is no model to ask: the edge is taken, as one on success");
     *ret_yes = yes != 0;
     return TIDE_OK;
 }
@@ -143,7 +143,7 @@ static enum tide_code look_at(struct ways *w, const struct spec_edge *e, struct 
     if (e->on == SPEC_ALWAYS || (e->on == SPEC_SUCCESS && plain) || (e->on == SPEC_FAILURE && c->failed && !late) ||
         (e->on == SPEC_TIMEOUT && late)) {
         if (!is_closed(c, e->to_index))
-            add(w, e);
+            add_way(w, e);
         return TIDE_OK;
     }
     if (!plain || w->decided || (e->on != SPEC_CONDITION && e->on != SPEC_LLM))
@@ -156,7 +156,7 @@ static enum tide_code look_at(struct ways *w, const struct spec_edge *e, struct 
         code = ask_model(c, e, &yes, err);
     if (!code && yes) {
         w->decided = true;
-        add(w, e);
+        add_way(w, e);
     }
     return code;
 }

@@ -157,7 +157,7 @@ void exec_tell_now(struct exec *x, const char *text, bool held)
                       &(struct tide_graph_event){.what = TIDE_GRAPH_NOTICE, .text = text, .delay_ms = held ? -1 : 0});
 }
 
-static void tick(struct exec *x)
+static void tick_clock(struct exec *x)
 {
     int64_t now = exec_now_ns(x);
 
@@ -179,7 +179,7 @@ void exec_break(struct exec *x, const struct tide_err *why)
     x->halting = true;
 }
 
-static void look(struct exec *x)
+static void look_for_stop(struct exec *x)
 {
     struct tide_err err;
     unsigned signs = 0;
@@ -201,7 +201,7 @@ static void look_around(struct exec *x)
     if (atomic_load(&x->g->stop) != GRAPH_GO_ON)
         x->halting = true;
     if (!x->halting)
-        look(x);
+        look_for_stop(x);
     if (!x->halting)
         return;
     for (int i = 0; i < x->capacity; i++)
@@ -224,7 +224,7 @@ bool exec_stopped(void *job)
         return true;
     if (!atomic_load(&j->halt) && pthread_mutex_trylock(&j->x->lock) == 0) {
         look_around(j->x);
-        tick(j->x);
+        tick_clock(j->x);
         pthread_mutex_unlock(&j->x->lock);
     }
     return atomic_load(&j->halt);
@@ -293,7 +293,7 @@ static void push_done(struct job *j)
 }
 
 /* All that is over, of every worker: one batch. */
-static void absorb(struct exec *x)
+static void absorb_results(struct exec *x)
 {
     struct job *j, *next;
 
@@ -333,15 +333,15 @@ static struct job *take_job(struct exec *x)
     return j;
 }
 
-static void *work(void *exec);
+static void *work_jobs(void *exec);
 
 /* As many as there is work for; the one who calls does some of it. */
-static void hire(struct exec *x)
+static void hire_worker(struct exec *x)
 {
     int wanted = x->running + plan_waiting(x);
 
     while (x->threads < wanted && x->threads < x->capacity && x->s->store->env->threads) {
-        if (pthread_create(&x->workers[x->threads], NULL, work, x) != 0)
+        if (pthread_create(&x->workers[x->threads], NULL, work_jobs, x) != 0)
             return; /* fewer do it too */
         x->threads++;
     }
@@ -369,23 +369,23 @@ static void wait_for_change(struct exec *x, int64_t until_ms)
     pthread_cond_timedwait(&x->change, &x->lock, &at);
 }
 
-static void *work(void *exec)
+static void *work_jobs(void *exec)
 {
     struct exec *x = exec;
     struct job *j;
 
     pthread_mutex_lock(&x->lock);
     while (!x->over) {
-        absorb(x);
+        absorb_results(x);
         arena_reset(&x->scratch);
         look_around(x);
         if (!x->halting)
             plan_all(x);
         exec_commit(x, false);
-        tick(x);
+        tick_clock(x);
         j = take_job(x);
         if (j) {
-            hire(x);
+            hire_worker(x);
             pthread_mutex_unlock(&x->lock);
             j->unbegun = atomic_load(&j->halt); /* what it is part of has failed meanwhile */
             if (j->unbegun)
@@ -421,11 +421,11 @@ static void work_until_quiet(struct exec *x)
 {
     x->over = false;
     x->threads = 1;
-    work(x);
+    work_jobs(x);
     for (int i = 1; i < x->threads; i++)
         pthread_join(x->workers[i], NULL);
     x->threads = 1;
-    absorb(x);
+    absorb_results(x);
     INVARIANT(!x->running && !x->done);
     INVARIANT_COSTLY(tasks_are_open(x));
     for (struct job *j = x->broken ? NULL : x->todo; j; j = j->next)
@@ -501,7 +501,7 @@ static enum tide_code end_stopped(struct exec *x, struct tide_err *err)
     return tide_fail(err, TIDE_CANCELLED, "stopped");
 }
 
-static enum tide_code conclude(struct exec *x, struct tide_err *err)
+static enum tide_code conclude_graph(struct exec *x, struct tide_err *err)
 {
     static struct tide_run_result completed = {.size = sizeof completed, .outcome = TIDE_OUTCOME_COMPLETED};
     struct tide_err ignored;
@@ -544,7 +544,7 @@ enum tide_code exec_run(struct exec *x, struct tide_err *err)
     }
     if (code)
         exec_break(x, err);
-    return conclude(x, err);
+    return conclude_graph(x, err);
 }
 
 void exec_done(struct exec *x)
@@ -559,7 +559,7 @@ void exec_done(struct exec *x)
         free(x->notes[i].text);
     }
     free(x->notes);
-    free(x->marks.at);
+    free(x->checkpoints_kept.at);
     free(x->workers);
     free(x->crowd);
     free(x->failed_node);

@@ -107,7 +107,7 @@ struct note {
 };
 
 /* Checkpoints that are there, oldest first. */
-struct marks {
+struct kept_checkpoints {
     struct {
         char id[TIDE_ID_SIZE];
         bool clean;
@@ -138,7 +138,7 @@ struct exec {
     bool must_sync;     /* something in the draft is acted on */
     bool must_hold;     /* something in the draft touches the world: it never waits in memory (on_store_error) */
     struct map secrets; /* keys that are stored nowhere -> JSON text */
-    struct marks marks;
+    struct kept_checkpoints checkpoints_kept;
     const char *dir;         /* where programs run */
     const char *program_dir; /* where those with a relative path are looked for; NULL: there */
     const char *goal;        /* that the run was given; NULL: each graph's own */
@@ -356,11 +356,11 @@ void probe_begin(const struct job *j);
 void probe_end(const struct job *j);
 
 /* ---- exec_checkpoint.c */
-void marks_before(struct exec *x, const struct place *p, const char *name); /* node_start, risky */
-void marks_after(struct exec *x, const struct place *p, const char *name, int64_t ms, const char *next);
-void marks_edge(struct exec *x, const char *from, const char *to);
-void marks_wait(struct exec *x, const char *name, const char *question);
-void marks_turn(void *job, struct draft *d, int64_t turn);
-void marks_tell_turn(struct job *j); /* that of its last turn: when the agent has appended it */
+void checkpoint_before(struct exec *x, const struct place *p, const char *name); /* node_start, risky */
+void checkpoint_after(struct exec *x, const struct place *p, const char *name, int64_t ms, const char *next);
+void checkpoint_edge(struct exec *x, const char *from, const char *to);
+void checkpoint_wait(struct exec *x, const char *name, const char *question);
+void checkpoint_turn(void *job, struct draft *d, int64_t turn);
+void checkpoint_tell_turn(struct job *j); /* that of its last turn: when the agent has appended it */
 
 #endif

@@ -9,7 +9,7 @@
 
 /* ---- those that are there ---- */
 
-static void remember(struct marks *m, const char *id, bool clean)
+static void remember_checkpoint(struct kept_checkpoints *m, const char *id, bool clean)
 {
     MEM_ROOM(m->at, m->n, m->cap);
     snprintf(m->at[m->n].id, TIDE_ID_SIZE, "%s", id);
@@ -17,16 +17,16 @@ static void remember(struct marks *m, const char *id, bool clean)
 }
 
 struct earlier {
-    struct marks marks;
+    struct kept_checkpoints checkpoints_kept;
     int64_t before;
 };
 
-static int take(void *arg, const struct tide_checkpoint *c)
+static int take_checkpoint(void *arg, const struct tide_checkpoint *c)
 {
     struct earlier *e = arg;
 
     if (c->seq < e->before)
-        remember(&e->marks, c->id, c->is_clean);
+        remember_checkpoint(&e->checkpoints_kept, c->id, c->is_clean);
     return 0;
 }
 
@@ -37,32 +37,32 @@ static void find_earlier(struct exec *x)
     struct tide_err ignored;
 
     if (x->view->ledger.checkpoints <= 0) { /* as the run found it: those of this run are not told to the view */
-        x->marks.found = true;
+        x->checkpoints_kept.found = true;
         return;
     }
     if (run_flush(x->run, &ignored))
         return; /* listing would hear of what failed in the queue in the run's place, and it would be lost */
-    x->marks.found = true;
-    if (tide_checkpoint_list(x->s, NULL, take, &e, &ignored)) {
-        free(e.marks.at);
+    x->checkpoints_kept.found = true;
+    if (tide_checkpoint_list(x->s, NULL, take_checkpoint, &e, &ignored)) {
+        free(e.checkpoints_kept.at);
         return; /* cannot be listed: they stay */
     }
-    for (size_t i = 0; i < x->marks.n; i++)
-        remember(&e.marks, x->marks.at[i].id, x->marks.at[i].clean);
-    free(x->marks.at);
-    x->marks.at = e.marks.at;
-    x->marks.n = e.marks.n;
-    x->marks.cap = e.marks.cap;
+    for (size_t i = 0; i < x->checkpoints_kept.n; i++)
+        remember_checkpoint(&e.checkpoints_kept, x->checkpoints_kept.at[i].id, x->checkpoints_kept.at[i].clean);
+    free(x->checkpoints_kept.at);
+    x->checkpoints_kept.at = e.checkpoints_kept.at;
+    x->checkpoints_kept.n = e.checkpoints_kept.n;
+    x->checkpoints_kept.cap = e.checkpoints_kept.cap;
 }
 
 static bool goes(const struct exec *x, size_t i, size_t keep_from)
 {
-    return i < keep_from || (x->checkpoints.keep_clean_only && !x->marks.at[i].clean);
+    return i < keep_from || (x->checkpoints.keep_clean_only && !x->checkpoints_kept.at[i].clean);
 }
 
-static void prune(struct exec *x)
+static void prune_checkpoints(struct exec *x)
 {
-    struct marks *m = &x->marks;
+    struct kept_checkpoints *m = &x->checkpoints_kept;
     size_t max = (size_t)x->checkpoints.max_per_session, from, kept = 0, n = 0;
     struct json_out *o;
 
@@ -155,15 +155,15 @@ static void write_mark(struct exec *x, struct json_out *o, const char *id, enum 
         o, STR("description"),
         str_from(description ? description : checkpoint_describe(says, type, node, next, x->s->state->content.turn)));
     write_metrics(x, o);
-    remember(&x->marks, id, clean);
+    remember_checkpoint(&x->checkpoints_kept, id, clean);
     if (settled)
         snprintf(x->view->content.resume_checkpoint, TIDE_ID_SIZE, "%s", id);
-    x->marks.changed = 0;
-    x->marks.made_steps++;
+    x->checkpoints_kept.changed = 0;
+    x->checkpoints_kept.made_steps++;
 }
 
-static void make(struct exec *x, enum tide_checkpoint_type type, const char *node, const char *next,
-                 const char *description, const char *but)
+static void make_checkpoint(struct exec *x, enum tide_checkpoint_type type, const char *node, const char *next,
+                            const char *description, const char *but)
 {
     char id[TIDE_ID_SIZE];
     struct json_out *o = exec_open(x, "checkpoint");
@@ -190,52 +190,53 @@ static bool is_risky(const struct exec *x, const struct spec_node *n)
     return false;
 }
 
-void marks_before(struct exec *x, const struct place *p, const char *name)
+void checkpoint_before(struct exec *x, const struct place *p, const char *name)
 {
     bool risky = is_risky(x, p->node);
 
     if (x->checkpoints.on_node_start || risky)
-        make(x, TIDE_CHECKPOINT_NODE_START, name, name, risky ? "before a risky node" : NULL, NULL);
+        make_checkpoint(x, TIDE_CHECKPOINT_NODE_START, name, name, risky ? "before a risky node" : NULL, NULL);
 }
 
-void marks_after(struct exec *x, const struct place *p, const char *name, int64_t ms, const char *next)
+void checkpoint_after(struct exec *x, const struct place *p, const char *name, int64_t ms, const char *next)
 {
     const struct spec_checkpoints *c = &x->checkpoints;
-    uint64_t before = x->marks.made_steps;
+    uint64_t before = x->checkpoints_kept.made_steps;
     char why[80];
 
     if (p->node->safe_point)
-        make(x, TIDE_CHECKPOINT_SAFE_POINT, name, next, NULL, NULL);
+        make_checkpoint(x, TIDE_CHECKPOINT_SAFE_POINT, name, next, NULL, NULL);
     if (c->on_node_complete)
-        make(x, TIDE_CHECKPOINT_NODE_COMPLETE, name, next, NULL, NULL);
-    if (before == x->marks.made_steps && c->slow_node_ms && ms >= c->slow_node_ms) {
+        make_checkpoint(x, TIDE_CHECKPOINT_NODE_COMPLETE, name, next, NULL, NULL);
+    if (before == x->checkpoints_kept.made_steps && c->slow_node_ms && ms >= c->slow_node_ms) {
         snprintf(why, sizeof why, "after a slow node: %" PRId64 ".%03" PRId64 " s", ms / 1000, ms % 1000);
-        make(x, TIDE_CHECKPOINT_SAFE_POINT, name, next, why, NULL);
+        make_checkpoint(x, TIDE_CHECKPOINT_SAFE_POINT, name, next, why, NULL);
     }
-    if (before == x->marks.made_steps && c->memory_delta_keys && x->marks.changed >= c->memory_delta_keys) {
-        snprintf(why, sizeof why, "%" PRId64 " keys of the memory changed", x->marks.changed);
-        make(x, TIDE_CHECKPOINT_SAFE_POINT, name, next, why, NULL);
+    if (before == x->checkpoints_kept.made_steps && c->memory_delta_keys &&
+        x->checkpoints_kept.changed >= c->memory_delta_keys) {
+        snprintf(why, sizeof why, "%" PRId64 " keys of the memory changed", x->checkpoints_kept.changed);
+        make_checkpoint(x, TIDE_CHECKPOINT_SAFE_POINT, name, next, why, NULL);
     }
-    if (c->prune_after_node_count && ++x->marks.nodes >= c->prune_after_node_count)
-        prune(x);
+    if (c->prune_after_node_count && ++x->checkpoints_kept.nodes >= c->prune_after_node_count)
+        prune_checkpoints(x);
 }
 
-void marks_edge(struct exec *x, const char *from, const char *to)
+void checkpoint_edge(struct exec *x, const char *from, const char *to)
 {
     if (x->checkpoints.on_edge)
-        make(x, TIDE_CHECKPOINT_EDGE_TRANSITION, from, to, NULL, NULL);
+        make_checkpoint(x, TIDE_CHECKPOINT_EDGE_TRANSITION, from, to, NULL, NULL);
 }
 
-void marks_wait(struct exec *x, const char *name, const char *question)
+void checkpoint_wait(struct exec *x, const char *name, const char *question)
 {
     char text[120];
 
     snprintf(text, sizeof text, "before asking: %.100s", question);
-    make(x, TIDE_CHECKPOINT_USER, name, name, text, name);
+    make_checkpoint(x, TIDE_CHECKPOINT_USER, name, name, text, name);
 }
 
 /* It is on disk by now: the agent has appended it, and has gone on or ended. */
-void marks_tell_turn(struct job *j)
+void checkpoint_tell_turn(struct job *j)
 {
     if (!j->turn_mark[0])
         return;
@@ -247,14 +248,14 @@ void marks_tell_turn(struct job *j)
 }
 
 /* With the lock; into the agent's draft, because it is part of what the agent appends. */
-void marks_turn(void *job, struct draft *d, int64_t turn)
+void checkpoint_turn(void *job, struct draft *d, int64_t turn)
 {
     struct job *j = job;
     struct exec *x = j->x;
     const struct spec_checkpoints *c = &x->checkpoints;
     char id[TIDE_ID_SIZE], why[64];
 
-    marks_tell_turn(j);
+    checkpoint_tell_turn(j);
     if (!c->on_loop_iteration && !c->every_n_iterations)
         return;
     if (c->every_n_iterations && turn % c->every_n_iterations != 0)

@@ -150,7 +150,7 @@ const char *ways_put(struct job *j)
     for (size_t i = 0; i < j->n_ways; i++)
         put_way(j, &j->ways[i], i);
     for (size_t i = 0; i < j->n_ways; i++) /* behind all of them: from between two the others would be lost */
-        marks_edge(j->x, j->name,
-                   place_beside(&j->x->scratch, j->place.frame, j->place.graph->nodes.at[j->ways[i].to].id));
+        checkpoint_edge(j->x, j->name,
+                        place_beside(&j->x->scratch, j->place.frame, j->place.graph->nodes.at[j->ways[i].to].id));
     return j->n_ways ? place_beside(&j->x->scratch, j->place.frame, j->place.graph->nodes.at[j->ways[0].to].id) : NULL;
 }

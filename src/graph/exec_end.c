@@ -69,7 +69,7 @@ static struct str error_json(struct exec *x, const char *code, const char *messa
 /* ---- complete ---- */
 
 /* A stand-in for nodes whose end is not a worker's: routers, maps, graphs inside. */
-static struct job shadow(struct exec *x, const struct place *p, const char *name)
+static struct job shadow_name(struct exec *x, const struct place *p, const char *name)
 {
     const struct task *t = active(x, name);
 
@@ -96,7 +96,7 @@ static void put_values(struct job *j, struct values *v)
     json_out_kstr(o, STR("by"), STR("node"));
     json_out_kraw(o, STR("values"), buf_view(&v->json));
     exec_close(j->x);
-    j->x->marks.changed += v->n;
+    j->x->checkpoints_kept.changed += v->n;
 }
 
 static void put_completed(struct job *j, int64_t ms, bool deciding)
@@ -125,10 +125,10 @@ static void put_deciding(struct job *j, struct str output, int64_t ms)
     json_out_end(o, '}');
     exec_close(j->x);
     put_completed(j, ms, true);
-    marks_after(j->x, &j->place, j->name, ms, NULL);
+    checkpoint_after(j->x, &j->place, j->name, ms, NULL);
 }
 
-static void fail(struct job *j, const char *code, const char *message, bool again);
+static void fail_job(struct job *j, const char *code, const char *message, bool again);
 
 /*
  * It happened, and what it gave cannot be taken: that is kept, so that a resume can take it and never does it again. Gives
@@ -153,10 +153,10 @@ static void refuse(struct job *j, const char *code, const struct json *parsed, c
 {
     bool happened = is_once(j) && parsed && active(j->x, j->name);
 
-    fail(j, code, arena_printf(&j->x->scratch, "%s%s", err->msg, happened ? keep_result(j, parsed) : ""), false);
+    fail_job(j, code, arena_printf(&j->x->scratch, "%s%s", err->msg, happened ? keep_result(j, parsed) : ""), false);
 }
 
-static void complete(struct job *j, struct str output, int64_t ms)
+static void complete_job(struct job *j, struct str output, int64_t ms)
 {
     struct exec *x = j->x;
     struct values v = {.x = x, .p = &j->place, .task = active(x, j->name), .json = BUF_INIT(SIZE_MAX / 4)};
@@ -188,7 +188,7 @@ static void complete(struct job *j, struct str output, int64_t ms)
         } else {
             put_completed(j, ms, false);
             next = ways_put(j);
-            marks_after(x, &j->place, j->name, ms, next);
+            checkpoint_after(x, &j->place, j->name, ms, next);
         }
     }
     buf_done(&v.json);
@@ -196,12 +196,12 @@ static void complete(struct job *j, struct str output, int64_t ms)
 
 void end_complete(struct exec *x, const struct place *p, const char *name, struct str output, int64_t ms)
 {
-    struct job j = shadow(x, p, name);
+    struct job j = shadow_name(x, p, name);
     struct json *parsed = NULL;
     struct tide_err err;
 
     if (!p->map)
-        complete(&j, output, ms);
+        complete_job(&j, output, ms);
     else if (end_check_size(x, p->frame, output.len, &err))
         refuse(&j, "too_big", json_parse(&x->scratch, output, NULL, &parsed, NULL, NULL) ? NULL : parsed, &err);
     else
@@ -212,10 +212,11 @@ void end_complete(struct exec *x, const struct place *p, const char *name, struc
 
 void end_missing(struct exec *x, const struct place *p, const char *name, struct str key)
 {
-    struct job j = shadow(x, p, name);
+    struct job j = shadow_name(x, p, name);
 
     j.unbegun = true;
-    fail(&j, "missing_input", arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(key)), false);
+    fail_job(&j, "missing_input", arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(key)),
+             false);
     free(j.ways);
     arena_done(&j.arena);
 }
@@ -336,7 +337,7 @@ static void leave_failed(struct job *j, struct str error, const char *code, cons
     ways_put(j);
 }
 
-static void fail(struct job *j, const char *code, const char *message, bool again)
+static void fail_job(struct job *j, const char *code, const char *message, bool again)
 {
     struct exec *x = j->x;
     const struct task *t = active(x, j->name);
@@ -363,16 +364,16 @@ static void fail(struct job *j, const char *code, const char *message, bool agai
 void end_failed(struct exec *x, const struct place *p, const char *name, const char *code, const char *message,
                 bool again)
 {
-    struct job j = shadow(x, p, name);
+    struct job j = shadow_name(x, p, name);
 
-    fail(&j, code, message, again);
+    fail_job(&j, code, message, again);
     free(j.ways);
     arena_done(&j.arena);
 }
 
 /* ---- what a worker brought ---- */
 
-static void block(struct exec *x, struct job *j)
+static void block_job(struct exec *x, struct job *j)
 {
     struct blocked *b = mem_zero(sizeof *b), **at = &x->blocked;
 
@@ -442,11 +443,11 @@ void end_job(struct exec *x, struct job *j)
     const struct task *t = active(x, j->name);
     int64_t ms = (exec_now_ns(x) - j->began_ns) / 1000000;
 
-    marks_tell_turn(j);
+    checkpoint_tell_turn(j);
     if (!t || t->visit != j->visit)
         end_late(x, j);
     else if (j->code == TIDE_WAITING)
-        block(x, j);
+        block_job(x, j);
     else if (j->timed_out && (j->code == TIDE_CANCELLED || (!j->code && !j->ok)))
         end_failed(x, &j->place, j->name, "timeout",
                    arena_printf(&x->scratch, "not complete after %" PRId64 " ms", j->place.node->timeout_ms), true);
@@ -463,7 +464,7 @@ void end_job(struct exec *x, struct job *j)
     else if (j->result.unknown && is_once(j))
         end_unsettled(x, j->name, j->result.message);
     else
-        fail(j, j->result.code, j->result.message, !j->hopeless);
+        fail_job(j, j->result.code, j->result.message, !j->hopeless);
 }
 
 /* It must happen once, and was cut: nobody knows whether it happened. It stays as begun, and only a person goes on. */

@@ -9,7 +9,7 @@
 
 /* ---- making ---- */
 
-static struct job *make(struct exec *x, const struct place *p, const char *name, const struct task *t)
+static struct job *make_job(struct exec *x, const struct place *p, const char *name, const struct task *t)
 {
     struct job *j = mem_zero(sizeof *j);
 
@@ -42,7 +42,7 @@ void job_free(struct job *j)
 
 struct job *job_new(struct exec *x, const struct place *p, const char *name, const struct task *t)
 {
-    struct job *j = make(x, p, name, t);
+    struct job *j = make_job(x, p, name, t);
     const struct expr *code = p->node->type == SPEC_LUA ? p->node->code.expr : NULL;
     struct sight sight = {.secrets = p->node->type == SPEC_FUNCTION, .code = code, .name = "inputs"};
     struct str missing;
@@ -62,7 +62,7 @@ struct job *job_new(struct exec *x, const struct place *p, const char *name, con
 /* What it gave was kept for this. */
 struct job *job_new_decision(struct exec *x, const struct place *p, const char *name, const struct task *t)
 {
-    struct job *j = make(x, p, name, t);
+    struct job *j = make_job(x, p, name, t);
     const struct map *outputs = map_get(&x->view->content.outputs, str_from(name));
     const char *output = outputs ? map_get(outputs, STR("output")) : NULL;
 
@@ -191,7 +191,7 @@ static struct nested_agent nested_of(struct job *j, const struct tide_agent_opti
                                  .lock = nested_lock,
                                  .unlock = nested_unlock,
                                  .stopped = exec_stopped,
-                                 .turn_over = marks_turn,
+                                 .turn_over = checkpoint_turn,
                                  .arg = j};
 }
 
@@ -208,7 +208,7 @@ static const char *const *tool_names(struct job *j)
     return at;
 }
 
-static bool render(struct job *j, struct str text, const struct json *values, const char **ret)
+static bool render_text(struct job *j, struct str text, const struct json *values, const char **ret)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(NODE_WORK_OUTPUT_MAX);
     struct tide_err err;
@@ -237,18 +237,18 @@ static void take_outputs(struct job *j, const struct nested_result *r)
 static void run_agent(struct job *j)
 {
     struct tide_agent_options opt = agent_options(j);
-    struct nested_agent seat = nested_of(j, &opt, j->name);
+    struct nested_agent nested = nested_of(j, &opt, j->name);
     struct nested_result result = NESTED_RESULT_INIT;
     const struct spec_node *n = j->place.node;
     struct json *values;
 
-    seat.tools = tool_names(j);
+    nested.tools = tool_names(j);
     if (place_text_values(j->x, &j->place, &j->arena, buf_view(&j->inputs), &values, &j->err) ||
-        !render(j, n->prompt.len ? n->prompt : STR("Do your task."), values, &seat.prompt) ||
-        (n->system_prompt.len && !render(j, n->system_prompt, values, &opt.system_prompt)))
+        !render_text(j, n->prompt.len ? n->prompt : STR("Do your task."), values, &nested.prompt) ||
+        (n->system_prompt.len && !render_text(j, n->system_prompt, values, &opt.system_prompt)))
         return; /* the result says why */
     pthread_mutex_lock(&j->x->lock);
-    j->code = nested_run(&seat, &result, &j->err);
+    j->code = nested_run(&nested, &result, &j->err);
     pthread_mutex_unlock(&j->x->lock);
     j->wait = result.wait;
     if (!j->code)
@@ -268,13 +268,13 @@ enum tide_code job_decide(void *job, const struct spec_edge *edge, int *ret_yes,
     struct job *j = job;
     struct tide_agent_options opt = agent_options(j);
     const char *node = arena_printf(&j->arena, "%s>%.*s", j->name, STR_ARG(edge->to));
-    struct nested_agent seat = nested_of(j, &opt, node);
+    struct nested_agent nested = nested_of(j, &opt, node);
     const char *context = arena_printf(&j->arena, "Node %s is complete. It gave: %.*s", j->name,
                                        (int)(j->output.len > 20000 ? 20000 : j->output.len), j->output.ptr);
 
-    seat.outputs = NULL;
-    seat.n_outputs = 0;
-    return nested_decide(&seat, arena_dup(&j->arena, edge->question).ptr, context, ret_yes, err);
+    nested.outputs = NULL;
+    nested.n_outputs = 0;
+    return nested_decide(&nested, arena_dup(&j->arena, edge->question).ptr, context, ret_yes, err);
 }
 
 static void run_decision(struct job *j)

@@ -296,7 +296,7 @@ void inner_item_over(struct exec *x, const struct place *p, const char *name, st
                                             .type = spec_node_words[p->node->type],
                                             .visit = visit,
                                             .ms = ms});
-    marks_after(x, p, name, ms, NULL);
+    checkpoint_after(x, p, name, ms, NULL);
 }
 
 /* As the graph says: the map fails with it, or the list has null in its place. */
@@ -491,7 +491,7 @@ static struct str missing_output(struct exec *x, const struct spec_node *n, stru
     return STR("");
 }
 
-static void finish(struct exec *x, const struct place *p, const char *owner, struct str frame, int64_t total)
+static void finish_frame(struct exec *x, const struct place *p, const char *owner, struct str frame, int64_t total)
 {
     AUTO(buf_done) struct buf output = BUF_INIT(EXEC_MEMORY_MAX);
     struct str missing, text;
@@ -536,7 +536,7 @@ static bool look_at(struct exec *x, const char *owner, struct str frame, const s
         end_failed(x, &p, owner, "inner_failed", why, true);
         return true;
     }
-    finish(x, &p, owner, frame, c ? c->total : 0);
+    finish_frame(x, &p, owner, frame, c ? c->total : 0);
     map_drop(&x->cursors, frame);
     return true;
 }

@@ -318,7 +318,7 @@ void plan_begin(struct exec *x, const char *name)
         return;
     name = arena_dup(&x->scratch, str_from(name)).ptr;
     if (!p.map)
-        marks_before(x, &p, name);
+        checkpoint_before(x, &p, name);
     put_started(x, &p, name, visit, 0, branch);
     if (reuse_effect(x, &p, name, visit))
         return;

@@ -18,7 +18,8 @@ static bool is_beside(struct values *v, struct str key)
     return writer && !branch_is_within(ours, str_from(writer)) && !branch_is_within(str_from(writer), ours);
 }
 
-static enum tide_code resolve(struct values *v, struct str key, struct str now, struct str *ret, struct tide_err *err)
+static enum tide_code resolve_key(struct values *v, struct str key, struct str now, struct str *ret,
+                                  struct tide_err *err)
 {
     const struct map *scope = position_scope(&v->x->view->content, v->p->frame, false);
     const struct spec_rule *rule = spec_conflict_rule(v->p->graph, key);
@@ -45,7 +46,7 @@ enum tide_code values_take(struct values *v, const struct json *output, struct t
             exec_hide(v->x, key, json_source(m));
             continue;
         }
-        if (resolve(v, key, json_source(m), &value, err))
+        if (resolve_key(v, key, json_source(m), &value, err))
             return err->code;
         json_out_kraw(&o, key, value);
         v->bytes += key.len + value.len;

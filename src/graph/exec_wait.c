@@ -62,7 +62,7 @@ enum tide_code wait_ask(struct exec *x, struct tide_err *err)
 
     code = wait_answer(x->run, wait.name, &answer, err);
     if (code == TIDE_NOT_FOUND) {
-        marks_wait(x, b->name, wait.question);
+        checkpoint_wait(x, b->name, wait.question);
         exec_commit(x, true);
         if (x->broken)
             return tide_err_copy(err, &x->err);

@@ -102,7 +102,7 @@ static void count_hook(lua_State *l, lua_Debug *unused)
 /* ---- errors ---- */
 
 /* "line:3: what" as "line 3: what", on one line. */
-static void tidy(char *out, size_t cap, struct str what)
+static void tidy_message(char *out, size_t cap, struct str what)
 {
     size_t n = 0;
 
@@ -135,7 +135,7 @@ static enum tide_code fail_with(struct machine *m, enum tide_code usual, int sta
 
     if (lua_type(m->lua, -1) == LUA_TSTRING)
         what.ptr = lua_tolstring(m->lua, -1, &what.len);
-    tidy(text, sizeof text, what.len > 0 ? what : STR("the code raised an error that has no text"));
+    tidy_message(text, sizeof text, what.len > 0 ? what : STR("the code raised an error that has no text"));
     if (status == LUA_ERRMEM)
         return tide_fail(err, TIDE_TOO_BIG, "%s",
                          m->budget == 0 ? TOO_LONG : "stopped: it needs more than its memory limit");
@@ -299,7 +299,7 @@ static void machine_begin(struct machine *m, const struct expr_limits *limits)
 }
 
 /* Lets go of what the call brought, and of what the code made of it. */
-static int forget(lua_State *l)
+static int forget_globals(lua_State *l)
 {
     struct machine *m = expr_machine(l);
 
@@ -328,7 +328,7 @@ static void machine_end(struct machine *m, int status)
     m->limit = SIZE_MAX;
     m->budget = UINT64_MAX;
     lua_settop(m->lua, 0);
-    lua_pushcfunction(m->lua, forget);
+    lua_pushcfunction(m->lua, forget_globals);
     if (lua_pcall(m->lua, 0, 0, 0) != LUA_OK) {
         machine_free(m);
         return;
@@ -358,7 +358,7 @@ static const char *next_piece(lua_State *l, void *arg, size_t *ret_len)
     return p->at < 3 ? p->part[p->at++].ptr : NULL;
 }
 
-static int load(lua_State *l, struct str before, struct str source, struct str after)
+static int load_source(lua_State *l, struct str before, struct str source, struct str after)
 {
     struct pieces p = {{before, source, after}, 0};
 
@@ -373,7 +373,7 @@ static void chunk_push(lua_State *l, const struct expr *e)
     expr_slot_push(l, EXPR_CHUNKS);
     if (lua_rawgeti(l, -1, e->id) == LUA_TNIL) {
         lua_pop(l, 1);
-        if (load(l, e->body ? STR("") : STR("return "), e->source, STR("")) != LUA_OK)
+        if (load_source(l, e->body ? STR("") : STR("return "), e->source, STR("")) != LUA_OK)
             lua_error(l);
         m->cached += 1 + e->source.len / CHUNK_BYTES;
         if (m->cached > CHUNKS_MAX) {
@@ -394,7 +394,7 @@ static int compile_run(lua_State *l)
     const struct expr *e = lua_touserdata(l, 1);
 
     chunk_push(l, e);
-    if (!e->body && load(l, STR("return ("), e->source, STR("\n)")) != LUA_OK) /* `1, 2` and `1;` */
+    if (!e->body && load_source(l, STR("return ("), e->source, STR("\n)")) != LUA_OK) /* `1, 2` and `1;` */
         return luaL_error(l, "one expression is wanted, and this is more");
     return 0;
 }
@@ -465,7 +465,7 @@ bool expr_uses(const struct expr *e, const char *name, struct str member)
 
 /* ---- making one ---- */
 
-static enum tide_code compile(struct str source, bool body, struct expr **ret_expr, struct tide_err *err)
+static enum tide_code compile_source(struct str source, bool body, struct expr **ret_expr, struct tide_err *err)
 {
     static atomic_llong ids;
     AUTO(expr_freep) struct expr *e = NULL;
@@ -489,12 +489,12 @@ static enum tide_code compile(struct str source, bool body, struct expr **ret_ex
 
 enum tide_code expr_compile(struct str source, struct expr **ret_expr, struct tide_err *err)
 {
-    return compile(source, false, ret_expr, err);
+    return compile_source(source, false, ret_expr, err);
 }
 
 enum tide_code expr_compile_body(struct str source, struct expr **ret_expr, struct tide_err *err)
 {
-    return compile(source, true, ret_expr, err);
+    return compile_source(source, true, ret_expr, err);
 }
 
 void expr_free(struct expr *e)
@@ -547,8 +547,8 @@ static int call_run(lua_State *l)
     return 0;
 }
 
-static enum tide_code run(struct call *c, const struct expr_value *values, size_t n, const struct expr_limits *limits,
-                          struct tide_err *err)
+static enum tide_code run_chunk(struct call *c, const struct expr_value *values, size_t n,
+                                const struct expr_limits *limits, struct tide_err *err)
 {
     struct machine *m = machine_take();
     enum tide_code code;
@@ -574,7 +574,7 @@ enum tide_code expr_eval(const struct expr *e, const struct expr_value *values, 
     struct call c = {.expr = e, .out = ret_json};
     size_t before = ret_json->len;
     bool failed = ret_json->failed;
-    enum tide_code code = run(&c, values, n, limits, err);
+    enum tide_code code = run_chunk(&c, values, n, limits, err);
 
     if (code) {
         ret_json->len = before;
@@ -587,7 +587,7 @@ enum tide_code expr_test(const struct expr *e, const struct expr_value *values, 
                          struct tide_err *err)
 {
     struct call c = {.expr = e};
-    enum tide_code code = run(&c, values, n, NULL, err);
+    enum tide_code code = run_chunk(&c, values, n, NULL, err);
 
     if (code == TIDE_OK)
         *ret_true = c.truth;

@@ -30,9 +30,9 @@ struct match {
     struct capture capture[CAPTURES_MAX];
 };
 
-static const char *attempt(struct match *m, const char *s, const char *p);
+static const char *match_at(struct match *m, const char *s, const char *p);
 
-static void step(struct match *m)
+static void count_step(struct match *m)
 {
     if (++m->steps % STEPS_PAID == 0)
         expr_charge(m->l, STEPS_PAID / 4);
@@ -100,7 +100,7 @@ static bool fits(struct match *m, const char *s, const char *p, const char *p_en
 {
     int c;
 
-    step(m);
+    count_step(m);
     if (s >= m->end)
         return false;
     c = (unsigned char)*s;
@@ -125,7 +125,7 @@ static const char *most_first(struct match *m, const char *s, const char *p, con
     while (fits(m, s + n, p, p_end))
         n++;
     for (; n >= 0; n--) {
-        const char *e = attempt(m, s + n, p_end + 1);
+        const char *e = match_at(m, s + n, p_end + 1);
 
         if (e)
             return e;
@@ -136,7 +136,7 @@ static const char *most_first(struct match *m, const char *s, const char *p, con
 static const char *least_first(struct match *m, const char *s, const char *p, const char *p_end)
 {
     for (;; s++) {
-        const char *e = attempt(m, s, p_end + 1);
+        const char *e = match_at(m, s, p_end + 1);
 
         if (e || !fits(m, s, p, p_end))
             return e;
@@ -152,7 +152,7 @@ static const char *capture_open(struct match *m, const char *s, const char *p, p
     if (m->captures >= CAPTURES_MAX)
         luaL_error(m->l, "too many captures");
     m->capture[m->captures++] = (struct capture){s, len};
-    e = attempt(m, s, p);
+    e = match_at(m, s, p);
     m->captures -= e ? 0 : 1;
     return e;
 }
@@ -167,7 +167,7 @@ static const char *capture_close(struct match *m, const char *s, const char *p)
     if (i < 0)
         luaL_error(m->l, "invalid pattern capture");
     m->capture[i].len = s - m->capture[i].start;
-    e = attempt(m, s, p);
+    e = match_at(m, s, p);
     if (!e)
         m->capture[i].len = OPEN;
     return e;
@@ -183,7 +183,7 @@ static const char *capture_again(struct match *m, const char *s, const char *p)
         luaL_error(m->l, "invalid capture index %%%d", i + 1);
     if (c->len == POSITION || m->end - s < c->len || memcmp(c->start, s, (size_t)c->len) != 0)
         return NULL;
-    return attempt(m, s + c->len, p + 2);
+    return match_at(m, s + c->len, p + 2);
 }
 
 static const char *balanced(struct match *m, const char *s, const char *p)
@@ -195,10 +195,10 @@ static const char *balanced(struct match *m, const char *s, const char *p)
     if (s >= m->end || *s != p[2])
         return NULL;
     while (++s < m->end) {
-        step(m);
+        count_step(m);
         if (*s == p[3]) {
             if (--depth == 0)
-                return attempt(m, s + 1, p + 4);
+                return match_at(m, s + 1, p + 4);
         } else if (*s == p[2]) {
             depth++;
         }
@@ -216,7 +216,7 @@ static const char *frontier(struct match *m, const char *s, const char *p)
     set_end = item_end(m, set);
     if (in_set(before, set, set_end - 1) || !in_set(here, set, set_end - 1))
         return NULL;
-    return attempt(m, s, set_end);
+    return match_at(m, s, set_end);
 }
 
 /* ---- the whole ---- */
@@ -233,10 +233,10 @@ static const char *item(struct match *m, const char *s, const char *p)
     case '-':
         return least_first(m, s, p, p_end);
     case '?':
-        e = fits(m, s, p, p_end) ? attempt(m, s + 1, p_end + 1) : NULL;
-        return e ? e : attempt(m, s, p_end + 1);
+        e = fits(m, s, p, p_end) ? match_at(m, s + 1, p_end + 1) : NULL;
+        return e ? e : match_at(m, s, p_end + 1);
     default:
-        return fits(m, s, p, p_end) ? attempt(m, s + 1, p_end) : NULL;
+        return fits(m, s, p, p_end) ? match_at(m, s + 1, p_end) : NULL;
     }
 }
 
@@ -286,11 +286,11 @@ static const char *single_end(struct match *m, const char *p)
 }
 
 /* Where the match of the pattern from p ends, beginning at s; NULL when there is none. */
-static const char *attempt(struct match *m, const char *s, const char *p)
+static const char *match_at(struct match *m, const char *s, const char *p)
 {
     const char *e;
 
-    step(m);
+    count_step(m);
     for (const char *end; p < m->stop && (end = single_end(m, p)); p = end, s++)
         if (!fits(m, s, p, end))
             return NULL;
@@ -303,11 +303,11 @@ static const char *attempt(struct match *m, const char *s, const char *p)
     return e;
 }
 
-static const char *begin(struct match *m, const char *s, const char *p)
+static const char *begin_match(struct match *m, const char *s, const char *p)
 {
     m->captures = 0;
     m->depth = 0;
-    return attempt(m, s, p);
+    return match_at(m, s, p);
 }
 
 /* ---- what is given back ---- */
@@ -378,7 +378,7 @@ static int find_plain(lua_State *l, struct str text, struct str what, size_t fro
     return 2;
 }
 
-static int search(lua_State *l, bool find)
+static int search_pattern(lua_State *l, bool find)
 {
     struct str text = check_text(l, 1), pattern = check_text(l, 2);
     size_t from = first_place(l, 3, text.len);
@@ -392,7 +392,7 @@ static int search(lua_State *l, bool find)
     if (find && lua_toboolean(l, 4))
         return find_plain(l, text, pattern, from);
     for (const char *s = text.ptr + from; s <= m.end; s++) {
-        const char *e = begin(&m, s, pattern.ptr + anchored);
+        const char *e = begin_match(&m, s, pattern.ptr + anchored);
 
         if (e && find) {
             lua_pushinteger(l, s - text.ptr + 1);
@@ -409,12 +409,12 @@ static int search(lua_State *l, bool find)
 
 int expr_pattern_find(lua_State *l)
 {
-    return search(l, true);
+    return search_pattern(l, true);
 }
 
 int expr_pattern_match(lua_State *l)
 {
-    return search(l, false);
+    return search_pattern(l, false);
 }
 
 /* ---- gmatch ---- */
@@ -427,7 +427,7 @@ static int gmatch_next(lua_State *l)
     struct match m = match_init(l, text, pattern);
 
     for (const char *s = text.ptr + lua_tointeger(l, lua_upvalueindex(3)); s <= m.end; s++) {
-        const char *e = begin(&m, s, pattern.ptr);
+        const char *e = begin_match(&m, s, pattern.ptr);
 
         if (!e || e - text.ptr == last)
             continue;
@@ -508,7 +508,7 @@ static lua_Integer replace_all(struct match *m, struct str pattern, lua_Integer 
     lua_Integer n = 0;
 
     while (n < most) {
-        const char *e = begin(m, s, pattern.ptr + anchored);
+        const char *e = begin_match(m, s, pattern.ptr + anchored);
 
         if (e && e != last) {
             n++;

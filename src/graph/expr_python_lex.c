@@ -29,7 +29,7 @@ void py_fail(struct py_reader *r, size_t at, const char *fmt, ...)
     r->now.word = PY_BAD;
 }
 
-static int peek(const struct py_reader *r, size_t ahead)
+static int peek_char(const struct py_reader *r, size_t ahead)
 {
     return ahead < r->source.len - r->at ? (unsigned char)r->source.ptr[r->at + ahead] : -1;
 }
@@ -41,11 +41,11 @@ static bool is_name(int c)
 
 static void skip_blanks(struct py_reader *r)
 {
-    for (int c; (c = peek(r, 0)) >= 0; r->at++) {
+    for (int c; (c = peek_char(r, 0)) >= 0; r->at++) {
         if (c == '#')
-            while (peek(r, 1) >= 0 && peek(r, 1) != '\n')
+            while (peek_char(r, 1) >= 0 && peek_char(r, 1) != '\n')
                 r->at++;
-        else if (c == '\\' && peek(r, 1) == '\n')
+        else if (c == '\\' && peek_char(r, 1) == '\n')
             r->at++;
         else if (!strchr(" \t\r\n\f", c) || c == '\0')
             break;
@@ -57,9 +57,9 @@ static void skip_blanks(struct py_reader *r)
 /* A line end outside of brackets: only blanks may follow. */
 static bool at_last_line_end(struct py_reader *r)
 {
-    while (peek(r, 0) >= 0 && isspace(peek(r, 0)))
+    while (peek_char(r, 0) >= 0 && isspace(peek_char(r, 0)))
         r->at++;
-    return peek(r, 0) < 0;
+    return peek_char(r, 0) < 0;
 }
 
 /* ---- numbers ---- */
@@ -68,8 +68,8 @@ static size_t digits(struct py_reader *r, struct buf *out, int (*is)(int))
 {
     size_t n = 0;
 
-    for (int c; (c = peek(r, 0)) >= 0; r->at++) {
-        if (c == '_' && n > 0 && peek(r, 1) >= 0 && is(peek(r, 1)))
+    for (int c; (c = peek_char(r, 0)) >= 0; r->at++) {
+        if (c == '_' && n > 0 && peek_char(r, 1) >= 0 && is(peek_char(r, 1)))
             continue;
         if (!is(c))
             break;
@@ -112,9 +112,9 @@ static void radix(struct py_reader *r, struct buf *out, int base, int (*is)(int)
 
 static void exponent(struct py_reader *r, struct buf *out)
 {
-    size_t sign = peek(r, 1) == '+' || peek(r, 1) == '-' ? 1 : 0;
+    size_t sign = peek_char(r, 1) == '+' || peek_char(r, 1) == '-' ? 1 : 0;
 
-    if (tolower(peek(r, 0)) != 'e' || peek(r, 1 + sign) < 0 || !isdigit(peek(r, 1 + sign)))
+    if (tolower(peek_char(r, 0)) != 'e' || peek_char(r, 1 + sign) < 0 || !isdigit(peek_char(r, 1 + sign)))
         return;
     buf_add(out, r->source.ptr + r->at, 1 + sign);
     r->at += 1 + sign;
@@ -128,7 +128,7 @@ static void decimal(struct py_reader *r, struct buf *out)
     struct str text;
 
     digits(r, out, isdigit);
-    if (peek(r, 0) == '.') {
+    if (peek_char(r, 0) == '.') {
         buf_add_char(out, '.');
         r->at++;
         digits(r, out, isdigit);
@@ -145,7 +145,7 @@ static void number(struct py_reader *r)
 {
     struct buf out = BUF_INIT(4096);
     size_t start = r->at;
-    int base = peek(r, 0) == '0' ? tolower(peek(r, 1)) : 0;
+    int base = peek_char(r, 0) == '0' ? tolower(peek_char(r, 1)) : 0;
 
     if (base == 'x')
         radix(r, &out, 16, isxdigit);
@@ -157,9 +157,9 @@ static void number(struct py_reader *r)
         decimal(r, &out);
     if (!r->failed && out.failed)
         py_fail(r, start, "a number with too many digits");
-    else if (!r->failed && (peek(r, 0) == 'j' || peek(r, 0) == 'J'))
+    else if (!r->failed && (peek_char(r, 0) == 'j' || peek_char(r, 0) == 'J'))
         py_fail(r, start, "complex numbers have no counterpart");
-    else if (!r->failed && is_name(peek(r, 0)))
+    else if (!r->failed && is_name(peek_char(r, 0)))
         py_fail(r, r->at, "a number that goes on as a name");
     if (!r->failed)
         r->now = (struct py_token){PY_NUMBER, arena_dup(r->arena, buf_view(&out)), start};
@@ -182,7 +182,7 @@ static void by_code(struct py_reader *r, struct buf *out, unsigned most, unsigne
     uint32_t c = 0;
     unsigned n = 0;
 
-    for (int d; n < most && (d = peek(r, 0)) >= 0 && (base == 8 ? is_octal(d) : isxdigit(d)); n++, r->at++)
+    for (int d; n < most && (d = peek_char(r, 0)) >= 0 && (base == 8 ? is_octal(d) : isxdigit(d)); n++, r->at++)
         c = c * (uint32_t)base + (uint32_t)(isdigit(d) ? d - '0' : tolower(d) - 'a' + 10);
     if (n < least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
         py_fail(r, r->at, "an escape that is no character");
@@ -194,7 +194,7 @@ static void by_code(struct py_reader *r, struct buf *out, unsigned most, unsigne
 static void escape(struct py_reader *r, struct buf *out)
 {
     static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
-    int c = peek(r, 0);
+    int c = peek_char(r, 0);
     const char *simple = c > 0 ? strchr(from, c) : NULL;
 
     if (c < 0)
@@ -223,19 +223,19 @@ static void escape(struct py_reader *r, struct buf *out)
 static bool at_quotes(const struct py_reader *r, int quote, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (peek(r, i) != quote)
+        if (peek_char(r, i) != quote)
             return false;
     return true;
 }
 
 static void text_body(struct py_reader *r, struct buf *out, bool raw, size_t start)
 {
-    int quote = peek(r, 0);
+    int quote = peek_char(r, 0);
     size_t n = at_quotes(r, quote, 3) ? 3 : 1;
 
     r->at += n;
     while (!r->failed && !at_quotes(r, quote, n)) {
-        int c = peek(r, 0);
+        int c = peek_char(r, 0);
 
         if (c < 0 || (c == '\n' && n == 1))
             return py_fail(r, start, "a text that does not end");
@@ -245,7 +245,7 @@ static void text_body(struct py_reader *r, struct buf *out, bool raw, size_t sta
             continue;
         }
         buf_add_char(out, (char)c);
-        if (c == '\\' && peek(r, 0) >= 0) /* a raw text keeps both */
+        if (c == '\\' && peek_char(r, 0) >= 0) /* a raw text keeps both */
             buf_add_char(out, r->source.ptr[r->at++]);
     }
     r->at += r->failed ? 0 : n;
@@ -256,9 +256,9 @@ static int prefix_len(const struct py_reader *r)
 {
     int n = 0;
 
-    while (n < 2 && peek(r, (size_t)n) > 0 && strchr("rRbBuUfF", peek(r, (size_t)n)))
+    while (n < 2 && peek_char(r, (size_t)n) > 0 && strchr("rRbBuUfF", peek_char(r, (size_t)n)))
         n++;
-    return peek(r, (size_t)n) == '\'' || peek(r, (size_t)n) == '"' ? n : -1;
+    return peek_char(r, (size_t)n) == '\'' || peek_char(r, (size_t)n) == '"' ? n : -1;
 }
 
 /* Texts that stand side by side are one. */
@@ -271,7 +271,7 @@ static void text(struct py_reader *r)
         bool raw = false;
 
         for (; n > 0; n--, r->at++) {
-            int c = tolower(peek(r, 0));
+            int c = tolower(peek_char(r, 0));
 
             raw |= c == 'r';
             if (c == 'f' || c == 'b')
@@ -293,7 +293,7 @@ static void name(struct py_reader *r)
 {
     size_t start = r->at;
 
-    while (is_name(peek(r, 0)))
+    while (is_name(peek_char(r, 0)))
         r->at++;
     r->now = (struct py_token){PY_NAME, {r->source.ptr + start, r->at - start}, start};
     if (!str_is_utf8(r->now.text, NULL))
@@ -331,15 +331,15 @@ void py_next(struct py_reader *r)
     if (r->failed)
         return;
     skip_blanks(r);
-    c = peek(r, 0);
+    c = peek_char(r, 0);
     if (c == '\n' && !at_last_line_end(r))
         return py_fail(r, r->at, "a second line: a condition is one expression");
-    c = peek(r, 0);
+    c = peek_char(r, 0);
     if (c < 0)
         r->now = (struct py_token){PY_END, STR("the end"), r->source.len};
     else if (prefix_len(r) >= 0)
         text(r);
-    else if (isdigit(c) || (c == '.' && peek(r, 1) >= 0 && isdigit(peek(r, 1))))
+    else if (isdigit(c) || (c == '.' && peek_char(r, 1) >= 0 && isdigit(peek_char(r, 1))))
         number(r);
     else if (is_name(c))
         name(r);

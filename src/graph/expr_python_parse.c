@@ -73,7 +73,7 @@ static bool is(const struct py_reader *r, const char *text)
     return (r->now.word == PY_SIGN || r->now.word == PY_NAME) && str_eq(r->now.text, str_from(text));
 }
 
-static bool take(struct py_reader *r, const char *text)
+static bool take_token(struct py_reader *r, const char *text)
 {
     if (!is(r, text))
         return false;
@@ -97,11 +97,11 @@ static void unexpected(struct py_reader *r, const char *wanted)
                 quote);
 }
 
-static void need(struct py_reader *r, const char *text)
+static void need_token(struct py_reader *r, const char *text)
 {
     char wanted[16];
 
-    if (take(r, text))
+    if (take_token(r, text))
         return;
     snprintf(wanted, sizeof wanted, "'%s'", text);
     unexpected(r, wanted);
@@ -161,12 +161,12 @@ static struct py_node *parse_items(struct py_reader *r, struct py_node *n, const
         n = node_add(r, n, parse_any(r, depth));
         if (n && n->call && is(r, "="))
             py_fail(r, r->now.at, "arguments by name have no counterpart");
-        if (!is(r, close) && !take(r, ",")) {
+        if (!is(r, close) && !take_token(r, ",")) {
             unexpected(r, "',' or a closing bracket");
             return NULL;
         }
     }
-    need(r, close);
+    need_token(r, close);
     return r->failed ? NULL : n;
 }
 
@@ -179,14 +179,14 @@ static struct py_node *parse_dict(struct py_reader *r, size_t at, unsigned depth
         n = node_add(r, n, parse_any(r, depth));
         if (!r->failed && (is(r, ",") || is(r, "}")))
             py_fail(r, at, "sets ({a, b}) have no counterpart: write [a, b]");
-        need(r, ":");
+        need_token(r, ":");
         n = node_add(r, n, parse_any(r, depth));
-        if (!is(r, "}") && !take(r, ",")) {
+        if (!is(r, "}") && !take_token(r, ",")) {
             unexpected(r, "',' or '}'");
             return NULL;
         }
     }
-    need(r, "}");
+    need_token(r, "}");
     return r->failed ? NULL : n;
 }
 
@@ -195,14 +195,14 @@ static struct py_node *parse_brackets(struct py_reader *r, size_t at, unsigned d
 {
     struct py_node *n = node_new(r, PY_LIST, at), *item;
 
-    if (take(r, ")"))
+    if (take_token(r, ")"))
         return n;
     refuse_star(r);
     item = parse_any(r, depth);
-    if (take(r, ")"))
+    if (take_token(r, ")"))
         return item;
     n = node_add(r, n, item);
-    if (!n || !take(r, ",")) {
+    if (!n || !take_token(r, ",")) {
         unexpected(r, "')'");
         return NULL;
     }
@@ -243,7 +243,7 @@ static struct py_node *parse_name(struct py_reader *r, unsigned depth)
     for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++)
         if (str_eq(name.text, str_from(constants[i].name)))
             return node_new(r, constants[i].kind, name.at);
-    if (take(r, "("))
+    if (take_token(r, "("))
         return parse_function(r, name, depth);
     n = node_new(r, PY_NAME_NODE, name.at);
     n->text = name.text;
@@ -263,11 +263,11 @@ static struct py_node *parse_atom(struct py_reader *r, unsigned depth)
         py_next(r);
         return n;
     }
-    if (take(r, "("))
+    if (take_token(r, "("))
         return parse_brackets(r, t.at, depth);
-    if (take(r, "["))
+    if (take_token(r, "["))
         return parse_items(r, node_new(r, PY_LIST, t.at), "]", depth);
-    if (take(r, "{"))
+    if (take_token(r, "{"))
         return parse_dict(r, t.at, depth);
     unexpected(r, "a value");
     return NULL;
@@ -302,7 +302,7 @@ static struct py_node *parse_member(struct py_reader *r, struct py_node *of, uns
         return NULL;
     }
     py_next(r);
-    if (take(r, "("))
+    if (take_token(r, "("))
         return parse_method(r, of, name, depth);
     n = node_of(r, PY_MEMBER, NULL, of);
     if (n)
@@ -321,7 +321,7 @@ static struct py_node *parse_index(struct py_reader *r, struct py_node *of, unsi
                 is(r, ":") ? "slices (a[1:2]) have no counterpart" : "an index of several values has no counterpart");
         return NULL;
     }
-    need(r, "]");
+    need_token(r, "]");
     return r->failed ? NULL : n;
 }
 
@@ -330,9 +330,9 @@ static struct py_node *parse_postfix(struct py_reader *r, unsigned depth)
     struct py_node *n = parse_atom(r, depth);
 
     while (n && !r->failed) {
-        if (take(r, "."))
+        if (take_token(r, "."))
             n = parse_member(r, n, depth);
-        else if (take(r, "["))
+        else if (take_token(r, "["))
             n = parse_index(r, n, depth);
         else if (is(r, "("))
             py_fail(r, r->now.at, "only functions and methods can be called, by their names");
@@ -358,7 +358,7 @@ static struct py_node *parse_unary(struct py_reader *r, unsigned depth)
         return node_of(r, PY_UNARY, call, parse_unary(r, depth + 1));
     }
     n = parse_postfix(r, depth);
-    if (n && take(r, "**"))
+    if (n && take_token(r, "**"))
         n = node_add(r, node_of(r, PY_BINARY, &power, n), parse_unary(r, depth + 1));
     return n;
 }
@@ -392,13 +392,13 @@ static struct str take_comparison(struct py_reader *r)
     static const char *const signs[] = {"==", "!=", "<", "<=", ">", ">=", "in"};
 
     for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
-        if (take(r, signs[i]))
+        if (take_token(r, signs[i]))
             return str_from(signs[i]);
-    if (take(r, "is"))
-        return take(r, "not") ? STR("is not") : STR("is");
-    if (!take(r, "not"))
+    if (take_token(r, "is"))
+        return take_token(r, "not") ? STR("is not") : STR("is");
+    if (!take_token(r, "not"))
         return STR("");
-    need(r, "in");
+    need_token(r, "in");
     return STR("not in");
 }
 
@@ -435,7 +435,7 @@ static struct py_node *parse_not(struct py_reader *r, unsigned depth)
         py_fail(r, r->now.at, "nested too deeply");
         return NULL;
     }
-    if (take(r, "not"))
+    if (take_token(r, "not"))
         return node_of(r, PY_NOT, NULL, parse_not(r, depth + 1));
     return parse_comparison(r, depth);
 }
@@ -448,7 +448,7 @@ static struct py_node *parse_and(struct py_reader *r, unsigned depth)
     if (!is(r, "and"))
         return n;
     n = node_of(r, PY_AND, NULL, n);
-    while (n && take(r, "and"))
+    while (n && take_token(r, "and"))
         n = node_add(r, n, parse_not(r, depth));
     return n;
 }
@@ -460,7 +460,7 @@ static struct py_node *parse_or(struct py_reader *r, unsigned depth)
     if (!is(r, "or"))
         return n;
     n = node_of(r, PY_OR, NULL, n);
-    while (n && take(r, "or"))
+    while (n && take_token(r, "or"))
         n = node_add(r, n, parse_and(r, depth));
     return n;
 }
@@ -474,11 +474,11 @@ static struct py_node *parse_any(struct py_reader *r, unsigned depth)
         return NULL;
     }
     then = parse_or(r, depth + 1);
-    if (!then || !take(r, "if"))
+    if (!then || !take_token(r, "if"))
         return r->failed ? NULL : then;
     n = node_of(r, PY_IF, NULL, parse_or(r, depth + 1));
     n = node_add(r, n, then);
-    need(r, "else");
+    need_token(r, "else");
     return node_add(r, n, parse_any(r, depth + 1));
 }
 

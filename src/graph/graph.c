@@ -169,7 +169,7 @@ void exec_hide(struct exec *x, struct str key, struct str json)
     redact_add_json(x->s->store, key, json);
 }
 
-static void exclude(struct exec *x, struct str key);
+static void exclude_key(struct exec *x, struct str key);
 
 /* Only functions are given what is stored nowhere. */
 static enum tide_code refuse_readers(const struct spec_graph *g, struct str key, struct tide_err *err)
@@ -208,7 +208,7 @@ enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret
         if (redact_json(x->s->store, &x->scratch, &clean)) { /* not replaced, since nodes are to work with it */
             if (!exec_is_excluded(x, key) && refuse_readers(x->graph, key, err))
                 return err->code;
-            exclude(x, key);
+            exclude_key(x, key);
         }
         if (exec_is_excluded(x, key))
             exec_hide(x, key, json_source(m));
@@ -265,7 +265,7 @@ static enum tide_code check_callbacks(const struct tide_graph *g, const struct s
     return TIDE_OK;
 }
 
-static void exclude(struct exec *x, struct str key)
+static void exclude_key(struct exec *x, struct str key)
 {
     struct spec_texts *keys = &x->checkpoints.exclude_memory_keys;
     struct str *more;
@@ -288,7 +288,7 @@ static void exclude_inner(struct exec *x, const struct spec_graph *g)
             const struct spec_texts *keys = n->graph ? &n->graph->checkpoints.exclude_memory_keys : NULL;
 
             for (size_t k = 0; own && json_get(own, STR("exclude_memory_keys")) && k < keys->n; k++)
-                exclude(x, keys->at[k]);
+                exclude_key(x, keys->at[k]);
             if (n->graph)
                 exclude_inner(x, n->graph);
         }
@@ -506,7 +506,7 @@ static enum tide_code put_start(struct exec *x, struct tide_err *err)
     return TIDE_OK;
 }
 
-static enum tide_code start(struct exec *x, struct tide_err *err)
+static enum tide_code start_exec(struct exec *x, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
     const struct position *p;
@@ -590,7 +590,7 @@ enum tide_code tide_graph_run(tide_session *s, tide_graph *g, const struct tide_
     if (graph_options_read(&own, opt, err))
         return err->code;
     code = exec_begin(x, s, g, &own.opt, err);
-    code = code ? code : start(x, err);
+    code = code ? code : start_exec(x, err);
     code = code ? code : exec_go(x, err);
     exec_finish(x, ret);
     return code;

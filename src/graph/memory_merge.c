@@ -72,8 +72,8 @@ static void put_lists(struct buf *out, const struct json *before, const struct j
     buf_add_char(out, ']');
 }
 
-static enum tide_code merge(struct str key, struct str before, struct str now, struct arena *a, struct str *ret_value,
-                            struct tide_err *err)
+static enum tide_code merge_values(struct str key, struct str before, struct str now, struct arena *a,
+                                   struct str *ret_value, struct tide_err *err)
 {
     AUTO(arena_done) struct arena own = ARENA_INIT;
     AUTO(buf_done) struct buf out = BUF_INIT((before.len + now.len) * 6 + 16);
@@ -109,7 +109,7 @@ enum tide_code memory_merge_value(enum spec_conflict rule, struct str key, struc
         *ret_value = before;
         return TIDE_OK;
     case SPEC_CONFLICT_MERGE:
-        return merge(key, before, now, a, ret_value, err);
+        return merge_values(key, before, now, a, ret_value, err);
     case SPEC_CONFLICT_ERROR:
         break;
     }

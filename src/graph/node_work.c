@@ -15,7 +15,7 @@
 /* ---- failures ---- */
 
 /* One line of valid text, whatever came in; a character that the end cut in two goes. */
-static void tidy(char *text, bool cut)
+static void tidy_text(char *text, bool cut)
 {
     size_t len = strlen(text), bad;
 
@@ -39,7 +39,7 @@ bool node_work_fail(struct node_work_result *r, const char *code, const char *fm
     va_start(ap, fmt);
     n = vsnprintf(r->message, sizeof(r->message), fmt, ap);
     va_end(ap);
-    tidy(r->message, n >= (int)sizeof(r->message));
+    tidy_text(r->message, n >= (int)sizeof(r->message));
     snprintf(r->code, sizeof(r->code), "%s", is_code(code) ? code : "failed");
     buf_clear(&r->output);
     return false;

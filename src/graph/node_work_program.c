@@ -37,7 +37,7 @@ struct run {
 
 /* ---- starting ---- */
 
-static char *set(struct arena *a, const char *name, const char *value)
+static char *set_variable(struct arena *a, const char *name, const char *value)
 {
     return (char *)(uintptr_t)arena_printf(a, "%s=%s", name, value ? value : "");
 }
@@ -49,19 +49,19 @@ static char *set_number(struct arena *a, const char *name, int64_t value)
 
 static char **environment(struct arena *a, const struct node_work *b)
 {
-    char *sets[] = {set(a, "TIDEMARK_SESSION_ID", b->session_id),
-                    set(a, "TIDEMARK_RUN_ID", b->run_id),
-                    set(a, "TIDEMARK_NODE", b->name),
+    char *sets[] = {set_variable(a, "TIDEMARK_SESSION_ID", b->session_id),
+                    set_variable(a, "TIDEMARK_RUN_ID", b->run_id),
+                    set_variable(a, "TIDEMARK_NODE", b->name),
                     set_number(a, "TIDEMARK_VISIT", b->visit),
                     set_number(a, "TIDEMARK_ATTEMPT", b->attempt),
-                    set(a, "TIDEMARK_IDEMPOTENCY_KEY", b->key),
+                    set_variable(a, "TIDEMARK_IDEMPOTENCY_KEY", b->key),
                     NULL};
     char **all = proc_env(a, environ, sets);
     size_t at = 0;
 
-    /* The door of a run that we are in ourselves is not the node's: its steps would be recorded in another session. */
+    /* The socket of a run that we are in ourselves is not the node's: its steps would be recorded in another session. */
     for (size_t i = 0; all[i]; i++)
-        if (strncmp(all[i], DOOR_ENV "=", sizeof(DOOR_ENV)) != 0 &&
+        if (strncmp(all[i], RUN_SOCKET_ENV "=", sizeof(RUN_SOCKET_ENV)) != 0 &&
             strncmp(all[i], STEP_ENV "=", sizeof(STEP_ENV)) != 0)
             all[at++] = all[i];
     all[at] = NULL;
@@ -91,7 +91,7 @@ static enum tide_code make_input(struct run *r, struct tide_err *err)
     return TIDE_OK;
 }
 
-static enum tide_code hold(struct run *r, const char *path, const char *dir, struct tide_err *err)
+static enum tide_code hold_program(struct run *r, const char *path, const char *dir, struct tide_err *err)
 {
     const struct spec_texts *program = &r->b->node->program;
     char **argv = arena_zero(&r->arena, (program->n + 1) * sizeof(*argv));
@@ -143,13 +143,14 @@ static bool is_stopped(const struct node_work *b)
     return b->stopped && b->stopped(b->arg);
 }
 
-static bool start(struct run *r, struct node_work_result *ret)
+static bool start_program(struct run *r, struct node_work_result *ret)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
     AUTO(mem_freep) char *dir = NULL;
     struct tide_err err = {0};
 
-    ret->unbegun = find_place(r->b, &dir, &path, &err) || make_input(r, &err) || hold(r, buf_cstr(&path), dir, &err);
+    ret->unbegun =
+        find_place(r->b, &dir, &path, &err) || make_input(r, &err) || hold_program(r, buf_cstr(&path), dir, &err);
     if (!ret->unbegun && is_stopped(r->b)) { /* while it was made ready */
         ret->unbegun = true;
         return node_work_fail(ret, "stopped", "it was not begun");
@@ -199,7 +200,7 @@ static void read_complaints(struct run *r)
     }
 }
 
-static void take(void *arg, const char *bytes, size_t n)
+static void take_output(void *arg, const char *bytes, size_t n)
 {
     struct run *r = arg;
     size_t room = r->output->max - r->output->len;
@@ -272,7 +273,7 @@ static bool fail_status(const struct run *r, int status, struct node_work_result
     return node_work_fail_masked(r->b, ret, code, "%s", message);
 }
 
-static bool verdict(const struct run *r, const struct capture *c, struct node_work_result *ret)
+static bool program_verdict(const struct run *r, const struct capture *c, struct node_work_result *ret)
 {
     ret->unknown = c->timed_out || c->stopped;
     if (r->too_big)
@@ -286,7 +287,7 @@ static bool verdict(const struct run *r, const struct capture *c, struct node_wo
     return c->status == 0 ? true : fail_status(r, c->status, ret);
 }
 
-static bool follow(struct run *r, struct node_work_result *ret)
+static bool follow_program(struct run *r, struct node_work_result *ret)
 {
     struct capture c;
     bool ok;
@@ -295,11 +296,11 @@ static bool follow(struct run *r, struct node_work_result *ret)
     r->out = -1;
     c.timeout_ms = r->b->node->timeout_ms;
     c.arg = r;
-    c.take = take;
+    c.take = take_output;
     c.stop = must_end;
     capture_run(&c);
     read_complaints(r);
-    ok = verdict(r, &c, ret);
+    ok = program_verdict(r, &c, ret);
     capture_done(&c);
     return ok;
 }
@@ -307,7 +308,7 @@ static bool follow(struct run *r, struct node_work_result *ret)
 bool node_work_program(const struct node_work *b, struct buf *ret_json, struct node_work_result *ret)
 {
     struct run r = {.b = b, .proc = PROC_INIT, .in = -1, .out = -1, .err = -1, .output = ret_json};
-    bool ok = start(&r, ret) && follow(&r, ret);
+    bool ok = start_program(&r, ret) && follow_program(&r, ret);
 
     proc_drop(&r.proc);
     shut_fd(&r.in);

@@ -130,7 +130,7 @@ static void mark_halves(const char *text, size_t len, const struct needles *n, c
     }
 }
 
-static void apply(char *text, size_t len, const char *marks)
+static void apply_marks(char *text, size_t len, const char *marks)
 {
     for (size_t i = 0; i < len; i++)
         if (marks[i])
@@ -148,7 +148,7 @@ void node_work_mask(char *text, size_t len, const struct node_work_secret *secre
     all = needles_of(&a, secrets, n, ALL_FORMS);
     marks = arena_zero(&a, len);
     mark_all(text, len, &all, marks);
-    apply(text, len, marks);
+    apply_marks(text, len, marks);
 }
 
 const char *node_work_piece(struct arena *a, const struct node_work *b, struct str piece)
@@ -158,7 +158,7 @@ const char *node_work_piece(struct arena *a, const struct node_work *b, struct s
 
     mark_all(copy, piece.len, &all, marks);
     mark_halves(copy, piece.len, &all, marks);
-    apply(copy, piece.len, marks);
+    apply_marks(copy, piece.len, marks);
     for (size_t i = 0; i < piece.len; i++) /* a NUL would end what is said */
         copy[i] = copy[i] ? copy[i] : '?';
     return copy;
@@ -174,7 +174,7 @@ static const struct needle *find_in(const struct needles *n, struct str text)
     return NULL;
 }
 
-static const struct needle *find(struct arena *a, const struct needles *n, const struct json *v)
+static const struct needle *find_secrets(struct arena *a, const struct needles *n, const struct json *v)
 {
     const struct needle *found = NULL;
 
@@ -185,7 +185,7 @@ static const struct needle *find(struct arena *a, const struct needles *n, const
     if (!found && v->type == JSON_NUMBER)
         found = find_in(n, v->raw);
     for (const struct json *item = v->first; item && !found; item = item->next)
-        found = find(a, n, item);
+        found = find_secrets(a, n, item);
     return found;
 }
 
@@ -211,7 +211,7 @@ bool node_work_leaks(struct arena *a, const struct node_work *b, const struct js
         if (is_secret_key(a, b, m))
             add_secret(a, &all, m, json_key_text(a, m), AS_IT_IS);
     for (const struct json *m = object->first; m && !found; m = m->next) {
-        found = is_secret_key(a, b, m) ? NULL : find(a, &all, m);
+        found = is_secret_key(a, b, m) ? NULL : find_secrets(a, &all, m);
         *ret_where = found ? arena_dup(a, json_key_text(a, m)).ptr : "";
     }
     *ret_secret = found ? found->key : "";

@@ -34,7 +34,7 @@ static struct str key_at(struct str s)
     return (struct str){s.ptr + 1, n - 1};
 }
 
-static struct str advance(struct reader *r, size_t n)
+static struct str advance_reader(struct reader *r, size_t n)
 {
     struct str taken = {r->left.ptr, n};
 
@@ -56,21 +56,21 @@ static enum piece next_piece(struct reader *r, struct str *ret)
     while (n < r->left.len && r->left.ptr[n] != '{' && r->left.ptr[n] != '}')
         n++;
     if (n > 0) {
-        *ret = advance(r, n);
+        *ret = advance_reader(r, n);
         return PIECE_PLAIN;
     }
     if (is_twice(r->left, '{') || (r->open > 0 && is_twice(r->left, '}'))) {
         r->open = r->left.ptr[0] == '{' ? r->open + 1 : r->open - 1;
-        advance(r, 1);
-        *ret = advance(r, 1);
+        advance_reader(r, 1);
+        *ret = advance_reader(r, 1);
         return PIECE_PLAIN;
     }
     *ret = key_at(r->left);
     if (ret->len > 0) {
-        advance(r, ret->len + 2);
+        advance_reader(r, ret->len + 2);
         return PIECE_KEY;
     }
-    *ret = advance(r, 1);
+    *ret = advance_reader(r, 1);
     return PIECE_PLAIN;
 }
 
@@ -92,7 +92,7 @@ static const struct json *value_of(const struct json *values, struct str path)
     return v;
 }
 
-static enum tide_code refuse(const struct json *values, struct str key, struct tide_err *err)
+static enum tide_code refuse_key(const struct json *values, struct str key, struct tide_err *err)
 {
     AUTO(buf_done) struct buf names = BUF_INIT(NAMES_MAX);
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -119,7 +119,7 @@ enum tide_code placeholders_fill(struct str text, const struct json *values, str
         if (what == PIECE_PLAIN)
             buf_add_str(ret, piece);
         else if (!v)
-            return refuse(values, piece, err);
+            return refuse_key(values, piece, err);
         else if (v->type == JSON_STRING)
             buf_add_str(ret, json_text(&a, v));
         else

@@ -20,7 +20,7 @@ static const char *given_for(const struct names *l, const char *name)
     return NULL;
 }
 
-static void add(struct names *l, const char *from, const char *to)
+static void add_name(struct names *l, const char *from, const char *to)
 {
     l->at = mem_grow(l->at, (l->n + 3) * sizeof *l->at);
     l->at[l->n++] = from;
@@ -41,7 +41,7 @@ static void add_recorded(struct names *l, const struct map *known)
             continue;
         now = kept_name_now(o->kept, o->x->graph, NULL, e->key, o->seq);
         if (now)
-            add(l, arena_dup(&o->arena, map_key(e)).ptr, arena_dup(&o->arena, str_from(now)).ptr);
+            add_name(l, arena_dup(&o->arena, map_key(e)).ptr, arena_dup(&o->arena, str_from(now)).ptr);
     }
 }
 
@@ -136,7 +136,7 @@ void outlook_names(struct outlook *o)
     const char **kept;
 
     for (const char *const *r = o->given->renames; r && r[0] && r[1]; r += 2)
-        add(&l, r[0], r[1]);
+        add_name(&l, r[0], r[1]);
     if (o->kept && o->checkpoint[0]) {
         add_recorded(&l, &c->position.active);
         add_recorded(&l, &c->position.ready);

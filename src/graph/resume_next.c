@@ -70,7 +70,7 @@ static bool is_same(const struct action *a, const struct action *b)
     return same;
 }
 
-static void add(struct trial *t, const struct action *a)
+static void add_action(struct trial *t, const struct action *a)
 {
     for (size_t i = 0; i < t->n; i++)
         if (is_same(&t->made[i], a))
@@ -94,7 +94,7 @@ static bool add_tried(struct trial *t, const struct action *wanted, const struct
     }
     outlook_done(&o);
     if (works)
-        add(t, &a);
+        add_action(t, &a);
     return works;
 }
 
@@ -126,7 +126,7 @@ static void settle_all(struct trial *t)
     if (!add_tried(t, &a, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .happened = names},
                    false)) {
         a.needs_output = true; /* inside of a node nobody can set what they gave: it is said with them */
-        add(t, &a);
+        add_action(t, &a);
     }
     a.needs_output = false;
     a.names_are = ACTION_RETRY_NAMES;
@@ -150,7 +150,7 @@ const struct tide_next *graph_next_of(struct arena *a, tide_session *session)
         const struct action *next = &st.next[i];
 
         if (next->action != TIDE_ACTION_RESUME || next->wants & ACTION_CHECKPOINT || next->ask_again[0])
-            add(&t, next);
+            add_action(&t, next);
         else if (next->retry[0] || next->happened[0])
             settle_all(&t);
         else if (!add_tried(&t, next, &none, next->wants & ACTION_GRAPH) && !next->wants)

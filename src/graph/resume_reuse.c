@@ -140,8 +140,8 @@ void kept_free(struct kept *k)
 /* ---- names ---- */
 
 /* The latest of its names that this graph knows. */
-static void follow(struct arena *a, const struct spec_graph *g, const char *from, const char *to, const char **name,
-                   const char **best)
+static void follow_names(struct arena *a, const struct spec_graph *g, const char *from, const char *to,
+                         const char **name, const char **best)
 {
     const char *next = renamed(a, *name, from, to);
     struct place p;
@@ -161,9 +161,9 @@ const char *kept_name_now(struct kept *k, const struct spec_graph *g, const char
 
     for (size_t i = 0; i < k->n_renamed; i++)
         if (k->renamed[i].seq > since)
-            follow(&k->past.arena, g, k->renamed[i].from, k->renamed[i].to, &name, &best);
+            follow_names(&k->past.arena, g, k->renamed[i].from, k->renamed[i].to, &name, &best);
     for (; renames && renames[0] && renames[1]; renames += 2)
-        follow(&k->past.arena, g, renames[0], renames[1], &name, &best);
+        follow_names(&k->past.arena, g, renames[0], renames[1], &name, &best);
     return best;
 }
 
@@ -261,13 +261,13 @@ bool reuse_result(struct exec *x, const struct place *p, const char *name, int64
     const char *call = arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit);
     struct tide_err err;
     enum tide_code code = run_sure(x->run, &err); /* it may not have read the chain yet */
-    const struct mark *m = code ? NULL : map_get(&x->run->done.steps, str_from(call));
+    const struct recorded *m = code ? NULL : map_get(&x->run->done.steps, str_from(call));
 
-    if (m && m->state == MARK_COMPLETED)
+    if (m && m->state == RECORDED_COMPLETED)
         use_result(x, p, name, m->seq, when);
     if (code)
         exec_break(x, &err);
-    return code || (m && m->state == MARK_COMPLETED);
+    return code || (m && m->state == RECORDED_COMPLETED);
 }
 
 bool reuse_effect(struct exec *x, const struct place *p, const char *name, int64_t visit)

@@ -112,7 +112,7 @@ static void check_behind_else(struct spec_parser *p, const struct spec_graph *g,
  * Marks what can be reached from `from`; returns how many. With a `barrier` (SPEC_NONE: none) that is not entered, and nor
  * are ways of failure.
  */
-static size_t reach(const struct spec_graph *g, size_t from, size_t barrier, bool *seen, size_t *queue)
+static size_t reach_nodes(const struct spec_graph *g, size_t from, size_t barrier, bool *seen, size_t *queue)
 {
     size_t head = 0, tail = 0;
 
@@ -149,10 +149,10 @@ static void check_reachable(struct spec_parser *p, const struct spec_graph *g)
 
     if (g->entry_index == SPEC_NONE)
         return;
-    reach(g, g->entry_index, SPEC_NONE, seen, queue);
+    reach_nodes(g, g->entry_index, SPEC_NONE, seen, queue);
     for (size_t i = 0; i < g->entry_points.n; i++)
         if (g->entry_points.at[i].to_index != SPEC_NONE && !seen[g->entry_points.at[i].to_index])
-            reach(g, g->entry_points.at[i].to_index, SPEC_NONE, seen, queue);
+            reach_nodes(g, g->entry_points.at[i].to_index, SPEC_NONE, seen, queue);
     for (size_t i = 0; i < g->nodes.n; i++)
         if (!seen[i] && !has_its_id_before(g, i)) /* that is what is wrong with it */
             spec_say(p, SPEC_PROBLEM, g->nodes.at[i].path, "lead an edge to it, or remove it",
@@ -240,14 +240,14 @@ static void tell_loop(struct walk *w, size_t head)
              STR_ARG(w->g->nodes.at[head].id));
 }
 
-static void enter(struct walk *w, size_t node)
+static void enter_node(struct walk *w, size_t node)
 {
     w->state[node] = 1;
     w->stack[w->depth++] = node;
 }
 
 /* One step of a depth-first walk; nodes with a limit are as good as not there. */
-static void step(struct walk *w)
+static void step_walk(struct walk *w)
 {
     size_t at = w->stack[w->depth - 1], to;
     const struct spec_node *n = &w->g->nodes.at[at];
@@ -261,7 +261,7 @@ static void step(struct walk *w)
     if (w->g->nodes.at[to].max_visits > 0)
         return;
     if (w->state[to] == 0)
-        enter(w, to);
+        enter_node(w, to);
     else if (w->state[to] == 1 && !w->told[to])
         tell_loop(w, to);
 }
@@ -283,9 +283,9 @@ static void check_loops(struct spec_parser *p, const struct spec_graph *g)
     for (size_t i = 0; i < n; i++) {
         if (w.state[i] || g->nodes.at[i].max_visits > 0)
             continue;
-        enter(&w, i);
+        enter_node(&w, i);
         while (w.depth > 0)
-            step(&w);
+            step_walk(&w);
     }
 }
 
@@ -304,7 +304,7 @@ struct fan {
 
 static void count_branch(struct fan *f, size_t from, size_t target, uint32_t branch)
 {
-    size_t n = reach(f->g, target, from, f->seen, f->queue);
+    size_t n = reach_nodes(f->g, target, from, f->seen, f->queue);
 
     for (size_t i = 0; i < n; i++) {
         size_t node = f->queue[i];

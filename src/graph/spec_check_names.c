@@ -155,7 +155,7 @@ static struct str in_lua(struct str word)
     return word;
 }
 
-static void rewrite(struct str source, struct buf *out)
+static void rewrite_source(struct str source, struct buf *out)
 {
     struct str word, before = {"", 0};
 
@@ -186,7 +186,7 @@ const char *spec_lua_hint(struct spec_parser *p, struct str source)
     AUTO(buf_done) struct buf python = BUF_INIT(HINT_MAX);
     struct tide_err err;
 
-    rewrite(source, &lua);
+    rewrite_source(source, &lua);
     if (compiles(&lua))
         return arena_printf(&p->spec->arena, "in Lua: %s", buf_cstr(&lua));
     if (expr_from_python(source, true, &python, &err) || !compiles(&python))

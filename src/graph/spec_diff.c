@@ -76,8 +76,8 @@ static const char *repeatable(const struct spec_node *old, const struct spec_nod
     return inside;
 }
 
-static void judge(struct arena *a, const struct spec_graph *before, const struct spec_graph *after,
-                  struct spec_diff_node *d)
+static void judge_node(struct arena *a, const struct spec_graph *before, const struct spec_graph *after,
+                       struct spec_diff_node *d)
 {
     const struct spec_node *old = d->before, *new = d->after;
     unsigned char left[DIGEST_SIZE], leave[DIGEST_SIZE]; /* the ways, then and now */
@@ -216,7 +216,7 @@ void spec_compare(struct arena *a, const struct spec_graph *before, const struct
             .change = SPEC_REMOVED, .before = &before->nodes.at[i], .rename = SPEC_NONE, .why = "it is gone"};
         n->after = map_get(&new, n->before->id);
         if (n->after)
-            judge(a, before, after, n);
+            judge_node(a, before, after, n);
     }
     for (size_t i = 0; i < after->nodes.n; i++)
         if (!map_get(&old, after->nodes.at[i].id))

@@ -57,7 +57,7 @@ const char *spec_place_path(struct arena *a, const struct spec_place *at)
 }
 
 /* What came out of the JSON may hold anything: one line without controls goes out. */
-static const char *clean(struct arena *a, const char *text)
+static const char *clean_text(struct arena *a, const char *text)
 {
     char *copy = (char *)(uintptr_t)arena_dup(a, str_from(text)).ptr;
 
@@ -103,13 +103,13 @@ static const char *edge_at(struct spec_parser *p, const char *path)
     return name;
 }
 
-static void say(struct spec_parser *p, enum spec_severity severity, const char *path, const char *hint,
-                const char *words)
+static void say_problem(struct spec_parser *p, enum spec_severity severity, const char *path, const char *hint,
+                        const char *words)
 {
     struct arena *a = &p->spec->arena;
     size_t *count = severity == SPEC_WARNING ? &p->spec->warnings : &p->spec->problems;
     const char *what = arena_printf(a, "%s%s", edge_at(p, path), words);
-    struct problem problem = {severity == SPEC_WARNING, clean(a, path), clean(a, what), clean(a, hint)};
+    struct problem problem = {severity == SPEC_WARNING, clean_text(a, path), clean_text(a, what), clean_text(a, hint)};
 
     if (severity == SPEC_PROBLEM && *count == 0)
         tide_fail(&p->first, TIDE_INVALID, "%.120s: %.300s", problem.path, problem.what);
@@ -126,7 +126,7 @@ void spec_say(struct spec_parser *p, enum spec_severity severity, const char *pa
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    say(p, severity, path, hint, what);
+    say_problem(p, severity, path, hint, what);
 }
 
 void spec_say_at(struct spec_parser *p, const struct spec_place *at, const char *hint, const char *fmt, ...)
@@ -137,7 +137,7 @@ void spec_say_at(struct spec_parser *p, const struct spec_place *at, const char 
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    say(p, SPEC_PROBLEM, spec_place_path(&p->spec->arena, at), hint, what);
+    say_problem(p, SPEC_PROBLEM, spec_place_path(&p->spec->arena, at), hint, what);
 }
 
 /* ---- names ---- */
@@ -330,8 +330,8 @@ static const char *absolute(struct arena *a, const char *dir)
     return path ? arena_dup(a, str_from(path)).ptr : NULL;
 }
 
-static enum tide_code parse(struct str text, const struct spec_options *opt, const struct spec_open_file *file,
-                            struct spec **ret_spec, struct tide_err *err)
+static enum tide_code parse_graph(struct str text, const struct spec_options *opt, const struct spec_open_file *file,
+                                  struct spec **ret_spec, struct tide_err *err)
 {
     static const struct spec_options none;
     AUTO(buf_done) struct buf whole = BUF_INIT(SPEC_MAX_BYTES);
@@ -361,7 +361,7 @@ static enum tide_code parse(struct str text, const struct spec_options *opt, con
 
 enum tide_code spec_parse(struct str text, const struct spec_options *opt, struct spec **ret_spec, struct tide_err *err)
 {
-    return parse(text, opt, NULL, ret_spec, err);
+    return parse_graph(text, opt, NULL, ret_spec, err);
 }
 
 void spec_free(struct spec *s)
@@ -458,5 +458,5 @@ enum tide_code spec_parse_from(const char *path, struct str text, const struct s
         file = (struct spec_open_file){NULL, st.st_dev, st.st_ino};
     if (!with.dir)
         with.dir = slash ? arena_dup(&a, (struct str){path, (size_t)(slash - path) + 1}).ptr : "./";
-    return parse(text, &with, &file, ret_spec, err);
+    return parse_graph(text, &with, &file, ret_spec, err);
 }

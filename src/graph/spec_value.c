@@ -12,7 +12,7 @@
 
 static const char *const json_words[] = {"null", "false", "true", "a number", "text", "a list", "an object"};
 
-static void want(struct spec_parser *p, const struct spec_place *at, const char *what, const struct json *v)
+static void want_type(struct spec_parser *p, const struct spec_place *at, const char *what, const struct json *v)
 {
     spec_say_at(p, at, "", "must be %s, not %s", what, json_words[v->type]);
 }
@@ -21,7 +21,7 @@ static void want(struct spec_parser *p, const struct spec_place *at, const char 
 static bool text_of(struct spec_parser *p, const struct json *v, const struct spec_place *at, struct str *ret_text)
 {
     if (v->type != JSON_STRING) {
-        want(p, at, "text", v);
+        want_type(p, at, "text", v);
         return false;
     }
     *ret_text = arena_dup(&p->spec->arena, json_text(&p->spec->arena, v));
@@ -106,7 +106,7 @@ SETTER(set_bool)
 {
     (void)f;
     if (v->type != JSON_TRUE && v->type != JSON_FALSE)
-        want(p, at, "true or false", v);
+        want_type(p, at, "true or false", v);
     else
         *(bool *)into = v->type == JSON_TRUE;
 }
@@ -213,7 +213,7 @@ SETTER(set_expr)
 static bool list_of(struct spec_parser *p, const struct json *v, const struct spec_place *at, size_t max)
 {
     if (v->type != JSON_ARRAY)
-        want(p, at, "a list", v);
+        want_type(p, at, "a list", v);
     else if (v->count > max)
         spec_say_at(p, at, "", "%" PRIu32 " are too many: at most %zu", v->count, max);
     else
@@ -264,7 +264,7 @@ static bool object_of(struct spec_parser *p, const struct json *v, const struct 
     struct spec_place here = {.up = at};
 
     if (v->type != JSON_OBJECT) {
-        want(p, at, "an object", v);
+        want_type(p, at, "an object", v);
         return false;
     }
     if (v->count > SPEC_MAX_LIST) {

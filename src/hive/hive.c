@@ -114,7 +114,7 @@ const char *hive_lua(struct hive *h, struct str python, const char *path)
 }
 
 /* What a key is there: the output of the node before, else the memory. */
-static const char *lookup(struct hive *h, struct str key)
+static const char *lookup_key(struct hive *h, struct str key)
 {
     AUTO(buf_done) struct buf b = BUF_INIT(4096);
     AUTO(buf_done) struct buf quoted = BUF_INIT(2048);
@@ -280,7 +280,7 @@ static void put_edge(struct hive *h, const struct json *edge, const char *path)
         json_out_begin(&h->out, '{');
         for (const struct json *m = hive_items(edge, "input_mapping"); m; m = m->next)
             if (m->type == JSON_STRING)
-                json_out_kstr(&h->out, json_key_text(&h->arena, m), str_from(lookup(h, json_text(&h->arena, m))));
+                json_out_kstr(&h->out, json_key_text(&h->arena, m), str_from(lookup_key(h, json_text(&h->arena, m))));
         json_out_end(&h->out, '}');
     }
     json_out_kstr_opt(&h->out, STR("description"), about);
@@ -388,14 +388,14 @@ static void name_the_rest(struct hive *h, const struct json *top)
                       (int)(m->key.len < 64 ? m->key.len : 64), m->key.ptr);
 }
 
-static size_t count(const struct json *v, const char *key)
+static size_t count_members(const struct json *v, const char *key)
 {
     const struct json *list = json_get(v, str_from(key));
 
     return list ? list->count : 0;
 }
 
-static enum tide_code convert(struct hive *h, struct str source, struct buf *ret_json, struct tide_err *err)
+static enum tide_code convert_graph(struct hive *h, struct str source, struct buf *ret_json, struct tide_err *err)
 {
     AUTO(buf_done) struct buf flat = BUF_INIT(SPEC_MAX_BYTES);
     struct json_limits limits = {SPEC_MAX_BYTES, JSON_DEPTH};
@@ -408,8 +408,9 @@ static enum tide_code convert(struct hive *h, struct str source, struct buf *ret
         return tide_fail(err, TIDE_INVALID, "not an agent.json of Hive: it has no graph with nodes and an entry_node");
     h->agent = json_get(top, STR("agent"));
     /* Before names are looked up one by one. */
-    if (count(h->graph, "nodes") > SPEC_MAX_NODES || count(h->graph, "edges") > SPEC_MAX_EDGES ||
-        count(h->graph, "pause_nodes") > SPEC_MAX_LIST || count(h->graph, "terminal_nodes") > SPEC_MAX_LIST)
+    if (count_members(h->graph, "nodes") > SPEC_MAX_NODES || count_members(h->graph, "edges") > SPEC_MAX_EDGES ||
+        count_members(h->graph, "pause_nodes") > SPEC_MAX_LIST ||
+        count_members(h->graph, "terminal_nodes") > SPEC_MAX_LIST)
         return tide_fail(err, TIDE_TOO_BIG, "more than %d nodes or %d edges", SPEC_MAX_NODES, SPEC_MAX_EDGES);
     h->out = json_out_to(&flat);
     json_out_begin(&h->out, '{');
@@ -430,7 +431,7 @@ enum tide_code hive_to_graph(struct str text_, problem_fn *warn_fn, void *arg, s
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = convert(&h, text_, ret_json, err);
+    code = convert_graph(&h, text_, ret_json, err);
     arena_done(&h.arena);
     return code;
 }

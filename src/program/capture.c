@@ -60,7 +60,7 @@ void capture_done(struct capture *c)
 }
 
 /* Shown as it comes; a reader that is gone does not stop the step. */
-static void echo(struct capture *c, const char *bytes, size_t n)
+static void echo_bytes(struct capture *c, const char *bytes, size_t n)
 {
     while (c->echo >= 0 && n > 0) {
         ssize_t sent = write(c->echo, bytes, n);
@@ -73,7 +73,7 @@ static void echo(struct capture *c, const char *bytes, size_t n)
 }
 
 /* False when there is nothing to read now. */
-static bool take(struct capture *c)
+static bool take_bytes(struct capture *c)
 {
     char piece[PIECE];
     ssize_t n = c->out >= 0 ? read(c->out, piece, sizeof(piece)) : -1;
@@ -81,7 +81,7 @@ static bool take(struct capture *c)
 
     INVARIANT(c->output.len <= c->max_output);
     if (n > 0) {
-        echo(c, piece, (size_t)n);
+        echo_bytes(c, piece, (size_t)n);
         if (c->take)
             c->take(c->arg, piece, (size_t)n);
         else
@@ -173,7 +173,7 @@ void capture_run(struct capture *c)
         if (poll(p, 4, wait_ms(c, &t)) < 0 && errno != EINTR)
             proc_signal(c->proc, SIGKILL);
         if (p[1].revents)
-            take(c);
+            take_bytes(c);
         if (p[2].revents) { /* nothing comes over the link while the program runs but its end */
             c->broken = true;
             c->link = -1;
@@ -191,7 +191,7 @@ void capture_run(struct capture *c)
     }
     if (leader >= 0)
         close(leader);
-    for (int i = 0; i < DRAIN_MAX && take(c); i++)
+    for (int i = 0; i < DRAIN_MAX && take_bytes(c); i++)
         ;
     proc_terminal_back(c->proc);
 }

@@ -65,7 +65,7 @@ const char *program_path(void)
     return dirs ? dirs : PATH_DEFAULT;
 }
 
-static int search(const char *name, const char *cwd, const char *dirs, struct buf *ret_path)
+static int search_path(const char *name, const char *cwd, const char *dirs, struct buf *ret_path)
 {
     int worst = ENOENT;
 
@@ -95,7 +95,7 @@ enum tide_code program_find_in(const char *dirs, const char *name, const char *c
     if (!*name)
         return tide_fail(err, TIDE_NOT_FOUND, "the name of the program is empty");
     if (!strchr(name, '/'))
-        return found(ret_path, name, search(name, cwd, dirs, ret_path), err);
+        return found(ret_path, name, search_path(name, cwd, dirs, ret_path), err);
     buf_clear(ret_path);
     if (name[0] == '/')
         buf_add_str(ret_path, str_from(name));

@@ -132,7 +132,7 @@ static struct program programs[PROGRAMS_MAX];
 static size_t n_programs;
 
 /* A run that does not listen must not hold us: it hears no more of this program then, and takes it for lost. */
-static void tell(int report, enum guard_word word, int value, int pidfd)
+static void tell_run(int report, enum guard_word word, int value, int pidfd)
 {
     const struct report r = {word, value};
 
@@ -189,12 +189,12 @@ static void start_program(size_t size, const int *fds)
     if (pid == 0)
         be_program(r, fds, guard);
     if (pid < 0) {
-        tell(fds[FD_REPORT], GUARD_FAILED, n_programs < PROGRAMS_MAX ? errno : EAGAIN, -1);
+        tell_run(fds[FD_REPORT], GUARD_FAILED, n_programs < PROGRAMS_MAX ? errno : EAGAIN, -1);
         close(fds[FD_REPORT]);
     } else {
         setpgid(pid, pid);
         pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-        tell(fds[FD_REPORT], GUARD_STARTED, pid, pidfd);
+        tell_run(fds[FD_REPORT], GUARD_STARTED, pid, pidfd);
         if (pidfd >= 0)
             close(pidfd);
         programs[n_programs++] = (struct program){.pid = pid, .report = fds[FD_REPORT], .detached = r->detach};
@@ -216,13 +216,13 @@ static void look_at(struct program *p)
         return;
     if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
         waitid(P_PID, (id_t)p->pid, &info, WSTOPPED | WNOHANG);
-        tell(p->report, GUARD_STOPPED, 0, -1);
+        tell_run(p->report, GUARD_STOPPED, 0, -1);
     } else {
         p->ended = true;
-        tell(p->report, GUARD_ENDED,
-             info.si_code == CLD_EXITED ? info.si_status << 8
-                                        : info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0),
-             -1);
+        tell_run(p->report, GUARD_ENDED,
+                 info.si_code == CLD_EXITED ? info.si_status << 8
+                                            : info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0),
+                 -1);
     }
 }
 
@@ -363,7 +363,7 @@ _Noreturn static void watch(void)
 }
 
 /* Out of the way of 0 to 2, to which they are moved then. */
-static int lift(int fd)
+static int lift_fd(int fd)
 {
     return fcntl(fd, F_DUPFD_CLOEXEC, 2 * N_OWN);
 }
@@ -379,8 +379,8 @@ _Noreturn static void guard_main(int socket, int owner)
     setpgid(0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_NAME, "tidemark-guard");
-    socket = lift(socket);
-    owner = lift(owner);
+    socket = lift_fd(socket);
+    owner = lift_fd(owner);
     if (dup2(socket, AT_SOCKET) < 0 || dup2(owner, AT_OWNER) < 0)
         _exit(1);
     close(AT_SIGNALS);
@@ -431,7 +431,7 @@ static size_t add_text(struct buf *out, const char *text)
     return at;
 }
 
-static size_t count(char *const *texts)
+static size_t count_texts(char *const *texts)
 {
     size_t n = 0;
 
@@ -469,7 +469,7 @@ static int write_request(const struct proc_birth *b, size_t *ret_size)
     size_t end;
     int fd;
 
-    r.n_table = count(s->argv) + count(s->envp) + count(b->shell_argv) + 3;
+    r.n_table = count_texts(s->argv) + count_texts(s->envp) + count_texts(b->shell_argv) + 3;
     table = mem_array(r.n_table, sizeof(*table));
     memset(table, 0, r.n_table * sizeof(*table));
     buf_add(&out, &r, sizeof(r));
@@ -534,7 +534,7 @@ static int send_request(const struct guard *g, const struct proc_birth *b, int r
 }
 
 /* Somebody killed it. What it had below it can be anywhere now. */
-static void forget(struct guard *g)
+static void forget_guard(struct guard *g)
 {
     while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
         ;
@@ -554,7 +554,7 @@ int guard_start(struct guard *g, const struct proc_birth *b, int *ret_report)
     errnum = g->pid ? 0 : make_guard(g);
     errnum = errnum ? errnum : send_request(g, b, pair[1]);
     if (errnum == EPIPE || errnum == ECONNRESET) {
-        forget(g);
+        forget_guard(g);
         errnum = make_guard(g);
         errnum = errnum ? errnum : send_request(g, b, pair[1]);
     }
@@ -607,7 +607,7 @@ bool guard_is_empty(struct guard *g)
         a.empty = send_fds(g->socket, &q, sizeof(q), NULL, 0, 0) && hear_answer(g, &a) && a.empty;
         p = (struct pollfd){.fd = g->socket};
         if (!a.empty && poll(&p, 1, 0) > 0 && (p.revents & POLLHUP)) {
-            forget(g);
+            forget_guard(g);
             a.empty = true;
         }
     }

@@ -202,7 +202,7 @@ enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, st
 }
 
 /* Nobody can signal it any more: its number may be another's. */
-static void forget(struct proc *p)
+static void forget_proc(struct proc *p)
 {
     p->pid = 0;
     p->stopped = false;
@@ -241,7 +241,7 @@ static int wait_for(struct proc *p)
     else
         while (p->pid > 0 && waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
             ;
-    forget(p);
+    forget_proc(p);
     return status;
 }
 
@@ -300,7 +300,7 @@ void proc_drop(struct proc *p)
         proc_signal(p, SIGKILL);
         wait_for(p);
     }
-    forget(p);
+    forget_proc(p);
     proc_terminal_back(p);
 }
 
@@ -334,7 +334,7 @@ bool proc_reap(struct proc *p, int *ret_status)
         if (got == 0 || (got < 0 && errno != ECHILD))
             return false;
     }
-    forget(p);
+    forget_proc(p);
     *ret_status = status;
     return true;
 }

@@ -94,7 +94,7 @@ void relay_close_child_end(struct relay *r)
     r->child_end = -1;
 }
 
-static void end(struct relay *r)
+static void end_relay(struct relay *r)
 {
     if (r->from >= 0)
         close(r->from);
@@ -104,7 +104,7 @@ static void end(struct relay *r)
 void relay_done(struct relay *r)
 {
     relay_close_child_end(r);
-    end(r);
+    end_relay(r);
     if (r->own > 0)
         close(r->own);
     r->own = -1;
@@ -121,7 +121,7 @@ struct pollfd relay_wants(const struct relay *r)
     return (struct pollfd){.fd = r->from, .events = POLLIN};
 }
 
-static void keep(struct relay *r, const char *bytes, size_t n)
+static void keep_bytes(struct relay *r, const char *bytes, size_t n)
 {
     size_t skip = n > RELAY_TAIL ? n - RELAY_TAIL : 0;
 
@@ -135,7 +135,7 @@ static void keep(struct relay *r, const char *bytes, size_t n)
     r->bytes += n;
 }
 
-static void take(struct relay *r)
+static void take_bytes(struct relay *r)
 {
     ssize_t n;
 
@@ -144,16 +144,16 @@ static void take(struct relay *r)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) { /* a pseudo-terminal that nobody has open gives EIO */
-        end(r);
+        end_relay(r);
         return;
     }
-    keep(r, r->piece, (size_t)n);
+    keep_bytes(r, r->piece, (size_t)n);
     r->piece_at = 0;
     r->piece_len = (size_t)n;
 }
 
 /* A reader that has gone away is the program's affair: it gets what it would get without us, SIGPIPE. */
-static void pass(struct relay *r)
+static void pass_on(struct relay *r)
 {
     size_t left = r->piece_len - r->piece_at, some = r->is_file || left < SURE ? left : SURE;
     ssize_t n = write(r->to, r->piece + r->piece_at, some);
@@ -166,7 +166,7 @@ static void pass(struct relay *r)
         return;
     r->reader_gone = true;
     r->piece_at = r->piece_len = 0;
-    end(r);
+    end_relay(r);
 }
 
 void relay_move(struct relay *r, short events)
@@ -174,11 +174,11 @@ void relay_move(struct relay *r, short events)
     if (!events)
         return;
     if (r->piece_at < r->piece_len)
-        pass(r);
+        pass_on(r);
     else if (r->from >= 0)
-        take(r);
+        take_bytes(r);
     while (r->is_file && r->piece_at < r->piece_len)
-        pass(r);
+        pass_on(r);
 }
 
 /* What a pipe or a pseudo-terminal can hold bounds it: nobody fills it any more. */
@@ -191,10 +191,10 @@ void relay_drain(struct relay *r)
         r->piece_at = r->piece_len = 0;
         if (r->from < 0 || r->rest.failed || poll(&p, 1, 0) <= 0)
             break;
-        take(r);
+        take_bytes(r);
         buf_add(&r->rest, r->piece, r->piece_len);
     }
-    end(r);
+    end_relay(r);
 }
 
 void relay_flush(struct relay *r, int signals)

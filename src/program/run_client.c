@@ -24,7 +24,7 @@ enum tide_code code_by_name(struct str name)
 
 enum tide_code run_client_open(struct run_client *l, const char *command, struct tide_err *err)
 {
-    const char *name = getenv(DOOR_ENV);
+    const char *name = getenv(RUN_SOCKET_ENV);
 
     *l = (struct run_client){.fd = -1, .reader = FRAME_READER_INIT, .request = BUF_INIT(FRAME_JSON_MAX)};
     if (!name || !*name) {
@@ -96,7 +96,7 @@ static enum tide_code send_request(struct run_client *l, struct str blob, struct
     return send_all(l->fd, buf_view(&head), blob, err);
 }
 
-static enum tide_code receive(struct run_client *l, struct frame *ret_frame, struct tide_err *err)
+static enum tide_code receive_frame(struct run_client *l, struct frame *ret_frame, struct tide_err *err)
 {
     for (;;) {
         errno = 0;
@@ -147,7 +147,7 @@ enum tide_code run_client_call(struct run_client *l, struct str blob, struct rep
 
     frame_drop(&l->reader);
     arena_reset(&l->arena);
-    if (send_request(l, blob, err) || receive(l, &frame, err) ||
+    if (send_request(l, blob, err) || receive_frame(l, &frame, err) ||
         json_parse(&l->arena, frame.json, NULL, &json, NULL, err))
         return err->code;
     code = json_get_text(&l->arena, json, STR("error"));

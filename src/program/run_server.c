@@ -45,9 +45,9 @@ struct request {
 #define OUT_MAX (FRAME_HEAD + FRAME_JSON_MAX + FRAME_BLOB_MAX)
 #define HEAR_MAX 4096 /* reads: more than a socket holds */
 
-void run_server_init(struct run_server *s, tide_run *run, int door)
+void run_server_init(struct run_server *s, tide_run *run, int listener)
 {
-    *s = (struct run_server){.run = run, .door = door};
+    *s = (struct run_server){.run = run, .listener = listener};
 }
 
 size_t run_server_under_way(const struct run_server *s)
@@ -85,7 +85,7 @@ static void reply_blob(struct request *r, struct str blob)
     frame_put(&r->c->out, buf_view(&r->reply), blob);
 }
 
-static void reply(struct request *r)
+static void send_reply(struct request *r)
 {
     reply_blob(r, STR(""));
 }
@@ -129,7 +129,7 @@ static void reply_error(struct request *r)
     json_out_kstr(&r->o, STR("message"), str_from(r->err.msg));
     put_detail(&r->o, &r->err.detail);
     put_hints(&r->o, &r->err);
-    reply(r);
+    send_reply(r);
 }
 
 /* Who ends with a failure names the step that it came from. */
@@ -174,12 +174,12 @@ static void reply_answer(struct request *r, struct tide_step_answer *answer)
     if (answer->state == TIDE_STEP_STORED)
         reply_stored(r, answer);
     else
-        reply(r);
+        send_reply(r);
     tide_text_done(&answer->result);
 }
 
 /* The start is on disk before anyone hears of it. */
-static enum tide_code begin(struct request *r, int64_t pid)
+static enum tide_code begin_step(struct request *r, int64_t pid)
 {
     int64_t start = json_get_int(r->json, STR("pid_start"), 0);
     enum tide_code code = tide_step_begin(r->s->run, r->c->step, pid, (uint64_t)start, &r->err);
@@ -218,7 +218,7 @@ static void op_step(struct request *r)
     snprintf(r->c->step, sizeof(r->c->step), "%s", spec.name);
     r->c->once = spec.effect == TIDE_EFFECT_ONCE;
     r->c->begun = false;
-    if (answer.state == TIDE_STEP_RUN && pid && begin(r, pid)) {
+    if (answer.state == TIDE_STEP_RUN && pid && begin_step(r, pid)) {
         step_over(r->c); /* it is not under way any more */
         reply_error(r);
         return;
@@ -231,12 +231,12 @@ static void op_begin(struct request *r)
 {
     if (!r->c->step[0])
         tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
-    if (r->err.code || begin(r, json_get_int(r->json, STR("pid"), 0))) {
+    if (r->err.code || begin_step(r, json_get_int(r->json, STR("pid"), 0))) {
         step_over(r->c);
         reply_error(r);
         return;
     }
-    reply(r);
+    send_reply(r);
 }
 
 /* Output that the store does not take as one record: the step is over all the same, and says what it lacks. */
@@ -387,7 +387,7 @@ static void op_sleep(struct request *r)
     } else if (code) {
         reply_error(r);
     } else {
-        reply(r);
+        send_reply(r);
     }
 }
 
@@ -401,7 +401,7 @@ static void op_set(struct request *r)
     if (tide_run_set(r->s->run, key ? key : "", value.ptr, &r->err))
         reply_error(r);
     else
-        reply(r);
+        send_reply(r);
 }
 
 static void op_get(struct request *r)
@@ -429,7 +429,7 @@ static void op_checkpoint(struct request *r)
         return;
     }
     json_out_kstr(&r->o, STR("checkpoint_id"), str_from(id));
-    reply(r);
+    send_reply(r);
 }
 
 /* ---- who is answered when ---- */
@@ -474,7 +474,7 @@ static bool must_hold(struct request *r, const struct op *op)
     return s->waiter != NULL;
 }
 
-static void serve(struct request *r, const struct op *op)
+static void serve_request(struct request *r, const struct op *op)
 {
     r->o = json_out_to(&r->reply);
     json_out_begin(&r->o, '{');
@@ -512,7 +512,7 @@ static void try_serve(struct run_server *s, struct conn *c)
         r.blob = frame.blob;
         c->held = op && must_hold(&r, op);
         if (!c->held) {
-            serve(&r, op);
+            serve_request(&r, op);
             frame_drop(&c->in);
         }
     }
@@ -545,7 +545,7 @@ static void record_killed(struct run_server *s, struct conn *c)
     step_over(c);
 }
 
-static void leave(struct run_server *s, struct conn **at)
+static void leave_conn(struct run_server *s, struct conn **at)
 {
     struct conn *c = *at;
 
@@ -576,7 +576,7 @@ static void send_out(struct conn *c)
     }
 }
 
-static void receive(struct run_server *s, struct conn *c, short events)
+static void receive_frames(struct run_server *s, struct conn *c, short events)
 {
     enum frame_got got = FRAME_LATER;
 
@@ -591,14 +591,14 @@ static void receive(struct run_server *s, struct conn *c, short events)
         try_serve(s, c);
 }
 
-static void enter(struct run_server *s, int fd)
+static void enter_conn(struct run_server *s, int fd)
 {
     struct conn *c = mem_zero(sizeof(*c));
 
     *c = (struct conn){.next = s->conns, .fd = fd, .slot = -1, .in = FRAME_READER_INIT, .out = BUF_INIT(OUT_MAX)};
     s->conns = c;
     s->n_conns++;
-    receive(s, c, POLLIN); /* what connects has something to say: one round of the loop is saved */
+    receive_frames(s, c, POLLIN); /* what connects has something to say: one round of the loop is saved */
     send_out(c);
 }
 
@@ -606,7 +606,7 @@ size_t run_server_wants(struct run_server *s, struct pollfd fds[SERVER_CONNS_MAX
 {
     size_t n = 0;
 
-    fds[n++] = (struct pollfd){.fd = s->n_conns < SERVER_CONNS_MAX ? s->door : -1, .events = POLLIN};
+    fds[n++] = (struct pollfd){.fd = s->n_conns < SERVER_CONNS_MAX ? s->listener : -1, .events = POLLIN};
     for (struct conn *c = s->conns; c; c = c->next) {
         short events = c->out.len > c->out_at ? POLLOUT : c->held ? POLLRDHUP : POLLIN;
 
@@ -626,11 +626,11 @@ void run_server_move(struct run_server *s, const struct pollfd *fds, size_t n)
         if (events & POLLOUT)
             send_out(c);
         else if (events)
-            receive(s, c, events);
+            receive_frames(s, c, events);
     }
     for (struct conn **at = &s->conns; *at;) {
         if ((*at)->ended)
-            leave(s, at);
+            leave_conn(s, at);
         else
             at = &(*at)->next;
     }
@@ -641,8 +641,8 @@ void run_server_move(struct run_server *s, const struct pollfd *fds, size_t n)
         send_out(c);
     }
     if (n > 0 && fds[0].revents)
-        for (int fd; s->n_conns < SERVER_CONNS_MAX && (fd = run_socket_accept(s->door)) >= 0;)
-            enter(s, fd);
+        for (int fd; s->n_conns < SERVER_CONNS_MAX && (fd = run_socket_accept(s->listener)) >= 0;)
+            enter_conn(s, fd);
 }
 
 void run_server_close(struct run_server *s)
@@ -655,13 +655,13 @@ void run_server_close(struct run_server *s)
         /* What it said before it died counts, though it came after the last look. One that lives elsewhere may speak for
          * ever. */
         for (int i = 0; i < HEAR_MAX && !c->ended && !c->held && c->out.len == c->out_at && poll(&p, 1, 0) > 0; i++) {
-            receive(s, c, p.revents);
+            receive_frames(s, c, p.revents);
             send_out(c);
         }
-        leave(s, &s->conns);
+        leave_conn(s, &s->conns);
     }
     INVARIANT(!s->n_conns && !s->waiter);
-    if (s->door >= 0)
-        close(s->door);
-    s->door = -1;
+    if (s->listener >= 0)
+        close(s->listener);
+    s->listener = -1;
 }

@@ -29,7 +29,7 @@ struct park {
 
 struct run_server {
     tide_run *run;
-    int door;
+    int listener;
     struct conn *conns;
     size_t n_conns;
     const struct conn *waiter; /* whose wait is held until the steps have ended */
@@ -40,7 +40,7 @@ struct run_server {
     char failed_step[STEP_NAME_SIZE]; /* the last step that ended, when it did not succeed; "": it did */
 };
 
-void run_server_init(struct run_server *s, tide_run *run, int door);
+void run_server_init(struct run_server *s, tide_run *run, int listener);
 
 /* What to wait for, and what to do when it has come: `fds` as run_server_wants() filled them. */
 size_t run_server_wants(struct run_server *s, struct pollfd fds[SERVER_CONNS_MAX + 1]);

@@ -34,7 +34,7 @@ static bool is_friend(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && (who.uid == geteuid() || who.uid == 0);
 }
 
-enum tide_code run_socket_open(int *ret_fd, char ret_name[DOOR_NAME_SIZE], struct tide_err *err)
+enum tide_code run_socket_open(int *ret_fd, char ret_name[RUN_SOCKET_NAME_SIZE], struct tide_err *err)
 {
     unsigned char random[NAME_BYTES];
     char hex[2 * NAME_BYTES + 1];
@@ -45,7 +45,7 @@ enum tide_code run_socket_open(int *ret_fd, char ret_name[DOOR_NAME_SIZE], struc
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return tide_fail_errno(err, errno, "random bytes for the name of the run's socket");
     hex_encode(hex, random, sizeof(random));
-    snprintf(ret_name, DOOR_NAME_SIZE, PREFIX "%s", hex);
+    snprintf(ret_name, RUN_SOCKET_NAME_SIZE, PREFIX "%s", hex);
     len = address_of(ret_name, &address);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && bind(fd, (struct sockaddr *)&address, len) == 0 && listen(fd, BACKLOG) == 0) {
@@ -78,7 +78,7 @@ enum tide_code run_socket_connect(const char *name, int *ret_fd, struct tide_err
     int fd, failed;
 
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 || strlen(name) != strlen(PREFIX) + (size_t)2 * NAME_BYTES)
-        return tide_fail(err, TIDE_INVALID, "$" DOOR_ENV " is not the name of a run's socket");
+        return tide_fail(err, TIDE_INVALID, "$" RUN_SOCKET_ENV " is not the name of a run's socket");
     len = address_of(name, &address);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     failed = fd < 0 || connect(fd, (struct sockaddr *)&address, len) != 0 ? errno : is_friend(fd) ? 0 : ECONNREFUSED;

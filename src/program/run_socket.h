@@ -9,12 +9,12 @@
 
 #include "base/err.h"
 
-#define DOOR_ENV "TIDEMARK_RUN"
+#define RUN_SOCKET_ENV "TIDEMARK_RUN"
 #define STEP_ENV "TIDEMARK_STEP" /* name of the step that a program is inside of; empty or unset: none */
-#define DOOR_NAME_SIZE 48
+#define RUN_SOCKET_NAME_SIZE 48
 
 /* A listening socket and its name, for the environment of what runs inside. */
-enum tide_code run_socket_open(int *ret_fd, char ret_name[DOOR_NAME_SIZE], struct tide_err *err) MUST_CHECK;
+enum tide_code run_socket_open(int *ret_fd, char ret_name[RUN_SOCKET_NAME_SIZE], struct tide_err *err) MUST_CHECK;
 
 /* The next connection that may come in, or -1 when there is none. Non-blocking; others are turned away. */
 int run_socket_accept(int fd);

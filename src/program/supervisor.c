@@ -62,14 +62,14 @@ static char *path_for(struct supervisor *s)
                                      : arena_printf(&s->arena, "PATH=%s:%.*s", dirs, (int)(slash - binary), binary));
 }
 
-static enum tide_code hold(struct supervisor *s, const char *name, struct tide_err *err)
+static enum tide_code hold_program(struct supervisor *s, const char *name, struct tide_err *err)
 {
     char *run_id = arena_zero(&s->arena, 32 + PROC_MESSAGE_MAX);
-    char *door = (char *)(uintptr_t)arena_printf(&s->arena, DOOR_ENV "=%s", name);
+    char *socket_env = (char *)(uintptr_t)arena_printf(&s->arena, RUN_SOCKET_ENV "=%s", name);
     char *session = (char *)(uintptr_t)arena_printf(&s->arena, "TIDEMARK_SESSION_ID=%s", s->job->session_id);
     char *no_step = (char *)(uintptr_t)STEP_ENV "="; /* of a step that we may be inside of */
     char *binary = (char *)(uintptr_t)arena_printf(&s->arena, BINARY_ENV "=%s", s->job->binary ? s->job->binary : "");
-    char *sets[] = {door, session, run_id, no_step, path_for(s), s->job->binary ? binary : NULL, NULL};
+    char *sets[] = {socket_env, session, run_id, no_step, path_for(s), s->job->binary ? binary : NULL, NULL};
     struct proc_spec spec = {.guard = &s->guard,
                              .path = s->job->path,
                              .argv = s->job->argv,
@@ -82,14 +82,14 @@ static enum tide_code hold(struct supervisor *s, const char *name, struct tide_e
     return proc_hold(&spec, &s->child, err);
 }
 
-enum tide_code supervisor_open(struct supervisor *s, const struct job *job, struct tide_err *err)
+enum tide_code supervisor_open(struct supervisor *s, const struct supervised *job, struct tide_err *err)
 {
-    char name[DOOR_NAME_SIZE];
+    char name[RUN_SOCKET_NAME_SIZE];
 
-    *s = (struct supervisor){.job = job, .guard = GUARD_INIT, .child = PROC_INIT, .door = -1};
+    *s = (struct supervisor){.job = job, .guard = GUARD_INIT, .child = PROC_INIT, .listener = -1};
     s->out.from = s->out.child_end = s->err.from = s->err.child_end = -1;
-    if (run_socket_open(&s->door, name, err) || relay_open(&s->out, STDOUT_FILENO, err) ||
-        relay_open(&s->err, STDERR_FILENO, err) || hold(s, name, err)) {
+    if (run_socket_open(&s->listener, name, err) || relay_open(&s->out, STDOUT_FILENO, err) ||
+        relay_open(&s->err, STDERR_FILENO, err) || hold_program(s, name, err)) {
         supervisor_close(s);
         return err->code;
     }
@@ -104,15 +104,15 @@ void supervisor_close(struct supervisor *s)
     guard_end(&s->guard);
     relay_done(&s->out);
     relay_done(&s->err);
-    if (s->door >= 0)
-        close(s->door);
-    s->door = -1;
+    if (s->listener >= 0)
+        close(s->listener);
+    s->listener = -1;
     arena_done(&s->arena);
 }
 
 /* ---- ending ---- */
 
-static void stop(struct supervisor *s, enum stop why, int number)
+static void stop_program(struct supervisor *s, enum stop why, int number)
 {
     if (s->stop && !(why == STOP_LOST && s->stop != STOP_LOST))
         return;
@@ -134,13 +134,13 @@ static void read_signals(struct supervisor *s)
         }
         s->stop_signal = s->stop_signal ? s->stop_signal : number;
         if (s->stop == STOP_NONE)
-            stop(s, STOP_SIGNAL, number);
+            stop_program(s, STOP_SIGNAL, number);
         else
             proc_signal(&s->child, number);
     }
 }
 
-static void reap(struct supervisor *s)
+static void reap_children(struct supervisor *s)
 {
     if (!s->exited && proc_reap(&s->child, &s->status)) {
         s->exited = true;
@@ -165,7 +165,7 @@ static bool is_gone(struct supervisor *s)
         s->left_behind = left;
         log_write(TIDE_LOG_WARN, "the program left processes behind: they are ended",
                   log_text("session", s->job->session_id));
-        stop(s, STOP_LEFT, SIGTERM);
+        stop_program(s, STOP_LEFT, SIGTERM);
     }
     return s->kill_at && monotonic_ms() > s->kill_at + GIVE_UP_MS;
 }
@@ -184,7 +184,7 @@ int supervisor_trouble(void *supervisor, const struct tide_err *why, int64_t wai
     return why && s->stop_signal;
 }
 
-static void look(struct supervisor *s)
+static void look_at_tree(struct supervisor *s)
 {
     struct tide_err err = {0};
     unsigned signs = 0;
@@ -197,7 +197,7 @@ static void look(struct supervisor *s)
         s->server.lost = true;
         s->server.err = err;
     } else if (!code && (signs & TIDE_SIGN_CANCEL)) {
-        stop(s, STOP_CANCEL, SIGTERM);
+        stop_program(s, STOP_CANCEL, SIGTERM);
     }
 }
 
@@ -206,19 +206,19 @@ static void look(struct supervisor *s)
 static void follow_server(struct supervisor *s)
 {
     if (s->server.lost)
-        stop(s, STOP_LOST, SIGKILL);
+        stop_program(s, STOP_LOST, SIGKILL);
     else if (s->server.park.parked)
-        stop(s, STOP_PARKED, SIGTERM);
+        stop_program(s, STOP_PARKED, SIGTERM);
 }
 
-static void tick(struct supervisor *s, int64_t *next_look)
+static void tick_timers(struct supervisor *s, int64_t *next_look)
 {
     int64_t now = monotonic_ms();
     bool resized;
 
     if (now >= *next_look) {
         *next_look = now + TICK_MS;
-        look(s);
+        look_at_tree(s);
         resized = relay_resize(&s->out);
         resized = relay_resize(&s->err) || resized;
         if (resized)
@@ -230,7 +230,7 @@ static void tick(struct supervisor *s, int64_t *next_look)
     }
 }
 
-static void turn(struct supervisor *s)
+static void turn_once(struct supervisor *s)
 {
     struct pollfd p[AT_SERVER + SERVER_CONNS_MAX + 1] = {
         [AT_SIGNALS] = {.fd = s->job->signals, .events = POLLIN},
@@ -249,21 +249,21 @@ static void turn(struct supervisor *s)
     if (p[AT_SIGNALS].revents)
         read_signals(s);
     if (p[AT_CHILD].revents) {
-        reap(s);
+        reap_children(s);
         proc_follow_stop(&s->child);
     }
 }
 
-static void loop(struct supervisor *s)
+static void loop_until_end(struct supervisor *s)
 {
     int64_t next_look = monotonic_ms() + TICK_MS;
 
     while (!is_gone(s)) {
-        turn(s);
-        tick(s, &next_look);
+        turn_once(s);
+        tick_timers(s, &next_look);
         follow_server(s);
         if (s->stop || s->exited)
-            reap(s);
+            reap_children(s);
     }
     if (s->guard.lost) /* somebody killed it, and the program with it */
         tree_end_run(tide_run_id(s->server.run));
@@ -271,7 +271,7 @@ static void loop(struct supervisor *s)
     relay_drain(&s->err);
     run_server_close(&s->server); /* steps whose process was killed are recorded here */
     INVARIANT(s->exited);         /* a session that says it is over has no process behind it */
-    s->door = -1;
+    s->listener = -1;
 }
 
 /* ---- the record ---- */
@@ -339,7 +339,7 @@ static void judge_exit(const struct supervisor *s, struct tide_run_result *r, st
     }
 }
 
-static void judge(const struct supervisor *s, struct tide_run_result *r, struct ending *e)
+static void judge_end(const struct supervisor *s, struct tide_run_result *r, struct ending *e)
 {
     INVARIANT(s->stop != STOP_PARKED && s->stop != STOP_LOST); /* those have no end to be recorded */
     e->stop = s->stop;
@@ -360,7 +360,8 @@ static void judge(const struct supervisor *s, struct tide_run_result *r, struct 
 }
 
 /* The gate was opened and there was nothing behind it: what the session does next needs no token. */
-static enum tide_code start_failed(tide_run *run, const struct job *job, struct ending *ret, struct tide_err *err)
+static enum tide_code start_failed(tide_run *run, const struct supervised *job, struct ending *ret,
+                                   struct tide_err *err)
 {
     struct tide_run_result result = {.size = sizeof result,
                                      .outcome = TIDE_OUTCOME_INTERRUPTED,
@@ -383,18 +384,18 @@ enum tide_code supervisor_run(struct supervisor *s, tide_run *run, struct ending
     enum tide_code code = TIDE_OK;
 
     *ret = (struct ending){0};
-    run_server_init(&s->server, run, s->door);
+    run_server_init(&s->server, run, s->listener);
     proc_terminal_give(&s->child);
     s->had_terminal = s->child.terminal >= 0;
     if (proc_go(&s->child, messages, err))
         return start_failed(run, s->job, ret, err);
-    loop(s);
+    loop_until_end(s);
     ret->stop = s->stop;
     if (s->server.lost) {
         tide_err_copy(err, &s->server.err);
         code = err->code;
     } else if (!s->server.park.parked) {
-        judge(s, &result, ret);
+        judge_end(s, &result, ret);
         put_fields(s, &fields);
         result.fields = buf_cstr(&fields);
         code = tide_run_end(run, &result, err);

@@ -16,7 +16,7 @@
 #include "program/relay.h"
 #include "program/run_server.h"
 
-struct job {
+struct supervised {
     const char *path; /* as program_find() gave it */
     char *const *argv;
     const char *cwd;         /* NULL: where we are */
@@ -39,13 +39,13 @@ enum stop {
 };
 
 struct supervisor {
-    const struct job *job;
+    const struct supervised *job;
     struct guard guard;
     struct proc child;
     struct relay out, err;
     struct run_server server;
     struct arena arena;
-    int door;
+    int listener;
     bool trouble; /* with the store, now */
     enum stop stop;
     int stop_signal;
@@ -55,7 +55,7 @@ struct supervisor {
     int status; /* of the program, as of waitpid */
 };
 
-enum tide_code supervisor_open(struct supervisor *s, const struct job *job, struct tide_err *err) MUST_CHECK;
+enum tide_code supervisor_open(struct supervisor *s, const struct supervised *job, struct tide_err *err) MUST_CHECK;
 
 /* For struct tide_run_options: tells when trouble begins and is over; gives up when told to stop. */
 int supervisor_trouble(void *supervisor, const struct tide_err *why, int64_t waited_ms);

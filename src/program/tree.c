@@ -67,15 +67,15 @@ struct walk {
     int number;
 };
 
-static size_t walk(const struct walk *w, pid_t pid, int depth);
+static size_t walk_children(const struct walk *w, pid_t pid, int depth);
 
 /* By a descriptor that was opened before the look: whoever reaps the process meanwhile makes its number another's. */
-static size_t visit(const struct walk *w, pid_t above, pid_t pid, int depth)
+static size_t visit_process(const struct walk *w, pid_t above, pid_t pid, int depth)
 {
     int fd = w->number ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
     pid_t parent = 0, group;
     bool living = is_living(pid, &parent, &group);
-    size_t n = walk(w, pid, depth + 1);
+    size_t n = walk_children(w, pid, depth + 1);
 
     if (living && fd >= 0 && (parent == above || parent == w->root))
         syscall(SYS_pidfd_send_signal, fd, w->number, NULL, 0);
@@ -96,14 +96,14 @@ static size_t walk_thread(const struct walk *w, pid_t above, const char *tid, in
 
         if (end == at)
             break;
-        n += visit(w, above, (pid_t)pid, depth);
+        n += visit_process(w, above, (pid_t)pid, depth);
         end += *end == ' ';
     }
     free(text);
     return n;
 }
 
-static size_t walk(const struct walk *w, pid_t pid, int depth)
+static size_t walk_children(const struct walk *w, pid_t pid, int depth)
 {
     char dir[40];
     struct dirent *entry;
@@ -125,7 +125,7 @@ size_t tree_signal(pid_t root, int number)
     const struct walk w = {root, number};
 
     INVARIANT(root > 1);
-    return walk(&w, root, 0);
+    return walk_children(&w, root, 0);
 }
 
 bool tree_is_empty(void)

@@ -24,7 +24,7 @@ static enum tide_code read_answer(struct tide_session *s, const char *name, bool
     const char *chain = s->state->ledger.chain_id;
     struct chain c = {0};
     struct json *v = NULL;
-    const struct mark *m, *last = NULL;
+    const struct recorded *m, *last = NULL;
     enum tide_code code = chain_load(s, &c, err);
 
     for (int n = 1; !code; n++, last = m) {
@@ -32,7 +32,7 @@ static enum tide_code read_answer(struct tide_session *s, const char *name, bool
         if (!m)
             break;
     }
-    *ret_answered = last && last->state == MARK_ANSWERED;
+    *ret_answered = last && last->state == RECORDED_ANSWERED;
     if (!code && *ret_answered)
         code = run_read_member(s, last->seq, "input", &answer, err);
     *ret_no = !code && *ret_answered && !json_parse(&a, (struct str){answer.ptr, answer.len}, NULL, &v, NULL, NULL) &&

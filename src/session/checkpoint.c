@@ -279,7 +279,7 @@ struct gathered {
     struct arena arena;
 };
 
-static int gather(void *arg, const struct event *ev)
+static int gather_checkpoint(void *arg, const struct event *ev)
 {
     struct gathered *g = arg;
 
@@ -297,7 +297,7 @@ static int gather(void *arg, const struct event *ev)
 static enum tide_code scan_all(struct walk *w, struct tide_err *err)
 {
     struct gathered g = {.walk = w, .arena = ARENA_INIT};
-    enum tide_code code = store_read(w->s->store, &w->s->head, 0, 0, gather, &g, err);
+    enum tide_code code = store_read(w->s->store, &w->s->head, 0, 0, gather_checkpoint, &g, err);
 
     for (size_t i = g.n; i > 0 && !code && !w->stopped; i--)
         on_checkpoint(w, &g.list[i - 1]);
@@ -322,7 +322,7 @@ static int salvage_one(void *arg, const struct event *ev)
 
     v->seen = ev->seq;
     if (!str_eq(ev->kind, STR("session.rolled_back")))
-        return gather(&v->g, ev);
+        return gather_checkpoint(&v->g, ev);
     arena_reset(&v->g.walk->parse);
     if (json_parse(&v->g.walk->parse, ev->body, NULL, &body, NULL, NULL))
         return 0;
@@ -461,7 +461,7 @@ static enum tide_code look_at(struct tide_session *s, int64_t seq,
 {
     struct walk w = {.s = s, .each = each, .arg = arg};
     struct gathered g = {.walk = &w, .arena = ARENA_INIT};
-    enum tide_code code = store_read(s->store, &s->head, seq, seq, gather, &g, err);
+    enum tide_code code = store_read(s->store, &s->head, seq, seq, gather_checkpoint, &g, err);
     bool deleted =
         s->state->ledger.checkpoints != s->state->ledger.checkpoint_events; /* any: or a long look for none */
 
@@ -495,7 +495,7 @@ static struct tide_checkpoint copy_checkpoint(struct arena *a, const struct tide
     return copy;
 }
 
-static void keep(struct found *f, const struct tide_checkpoint *c)
+static void keep_checkpoint(struct found *f, const struct tide_checkpoint *c)
 {
     f->list = mem_grow(f->list, (f->n + 1) * sizeof *f->list);
     f->list[f->n++] = copy_checkpoint(&f->arena, c);
@@ -524,7 +524,7 @@ static int keep_matching(struct walk *w, const struct tide_checkpoint *c)
     if ((filter->type && filter->type != c->type) || (filter->clean_only && !c->is_clean) ||
         (c->rolled_back && !filter->rolled_back) || (filter->before_seq && c->seq >= filter->before_seq))
         return 0;
-    keep(f, c);
+    keep_checkpoint(f, c);
     return filter->limit > 0 && (int64_t)f->n >= filter->limit;
 }
 
@@ -589,7 +589,7 @@ static int keep_prefixed(struct walk *w, const struct tide_checkpoint *c)
 
     if (!str_starts(str_from(c->id), f->prefix))
         return 0;
-    keep(f, c);
+    keep_checkpoint(f, c);
     return strlen(c->id) == f->prefix.len; /* the whole id: no need to look further */
 }
 
@@ -719,7 +719,7 @@ struct pruning {
     bool clean_only;
 };
 
-static int choose(struct walk *w, const struct tide_checkpoint *c)
+static int choose_checkpoint(struct walk *w, const struct tide_checkpoint *c)
 {
     struct pruning *p = w->arg;
 
@@ -728,7 +728,7 @@ static int choose(struct walk *w, const struct tide_checkpoint *c)
     if ((c->is_clean || !p->clean_only) && p->kept < p->keep)
         p->kept++;
     else
-        keep(&p->f, c);
+        keep_checkpoint(&p->f, c);
     return 0;
 }
 
@@ -742,7 +742,7 @@ enum tide_code tide_checkpoint_prune(tide_session *s, int64_t keep_n, unsigned f
     ERR_LOCAL(err);
     if (keep_n < 0)
         return tide_fail(err, TIDE_INVALID, "how many checkpoints to keep must be 0 or more");
-    code = walk_checkpoints(s, choose, &p, err);
+    code = walk_checkpoints(s, choose_checkpoint, &p, err);
     if (!code && p.f.n) {
         ids = mem_array(p.f.n, sizeof *ids);
         for (size_t i = 0; i < p.f.n; i++)

@@ -31,19 +31,19 @@ void content_turn(struct content *c, const struct fact *f)
 void content_message(struct content *c, const struct fact *f)
 {
     struct str node = text_of(f, "node");
-    struct message_range *talk = map_get(&c->conversations, node);
+    struct message_range *range = map_get(&c->conversations, node);
     int64_t visit = json_get_int(f->body, STR("visit"), 0);
 
     content_turn(c, f);
     c->messages++;
-    if (!talk) {
-        talk = mem_zero(sizeof *talk);
-        map_put(&c->conversations, node, talk);
+    if (!range) {
+        range = mem_zero(sizeof *range);
+        map_put(&c->conversations, node, range);
     }
-    if (!talk->messages || talk->visit != visit)
-        *talk = (struct message_range){visit, 0, f->ev->seq, 0};
-    talk->messages++;
-    talk->last_seq = f->ev->seq;
+    if (!range->messages || range->visit != visit)
+        *range = (struct message_range){visit, 0, f->ev->seq, 0};
+    range->messages++;
+    range->last_seq = f->ev->seq;
 }
 
 void content_failure(struct content *c, const struct fact *f)

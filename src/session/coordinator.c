@@ -204,8 +204,8 @@ static size_t names_run(const struct draft *d)
  * Appends what begins or resumes a run, guarded by the seq that was looked at, and gives its handle. A store in trouble is
  * waited for as in the rest of the run. `queued`: without waiting; takes the draft's events then.
  */
-static enum tide_code begin(struct tide_session *s, const struct tide_run_options *opt, struct draft *d, bool queued,
-                            tide_run **ret_run, struct tide_err *err)
+static enum tide_code begin_run(struct tide_session *s, const struct tide_run_options *opt, struct draft *d,
+                                bool queued, tide_run **ret_run, struct tide_err *err)
 {
     struct trying t = {
         .events = d->events, .n = d->n, .ours = names_run(d), .before = tide_session_last_seq(s), .unknown = false};
@@ -327,7 +327,7 @@ static enum tide_code start_once(struct starting *m, const struct draft *more, b
         for (size_t i = 0; !code && more && i < more->n; i++)
             draft_add(&d, more->events[i].kind, (struct str){more->events[i].body, more->events[i].body_len});
     }
-    code = code ? code : begin(s, opt, &d, queued, ret_run, err);
+    code = code ? code : begin_run(s, opt, &d, queued, ret_run, err);
     draft_done(&d);
     if (!code)
         (*ret_run)->unsure = continues; /* what the chain has done is read when it is first asked for */
@@ -533,7 +533,7 @@ static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct
     draft_text(&d, "status", "running");
     draft_text(&d, "reason", "resumed");
     draft_close(&d);
-    code = code ? code : begin(s, m->opt, &d, false, ret_run, err);
+    code = code ? code : begin_run(s, m->opt, &d, false, ret_run, err);
     draft_done(&d);
     if (code)
         return code;
@@ -800,9 +800,9 @@ enum tide_code tide_session_get_program(tide_session *s, struct tide_text *ret_j
 
 /* ---- what a person has to settle -------------------------------------------------------------------------------------- */
 
-static bool is_unsettled(const struct mark *m)
+static bool is_unsettled(const struct recorded *m)
 {
-    return m->once && m->state != MARK_COMPLETED;
+    return m->once && m->state != RECORDED_COMPLETED;
 }
 
 /* A use of this name that must happen once and is not known to have. */
@@ -827,13 +827,13 @@ static struct str step_name(const char *key)
     return (struct str){name, (size_t)(end - name)};
 }
 
-static bool is_finished(const struct mark *m)
+static bool is_finished(const struct recorded *m)
 {
-    return m->state == MARK_COMPLETED;
+    return m->state == RECORDED_COMPLETED;
 }
 
 /* "'a', 'b' and 3 more"; how many there are. */
-static size_t list_steps(const struct chain *c, bool (*wanted)(const struct mark *m), struct buf *out)
+static size_t list_steps(const struct chain *c, bool (*wanted)(const struct recorded *m), struct buf *out)
 {
     size_t n = 0;
 

@@ -153,7 +153,7 @@ static void list_there(struct copier *c)
 
 /* ---- in order -------------------------------------------------------------------------------------------------------- */
 
-static enum tide_code pass(struct copier *c, enum copy_turn turn, struct tide_err *err)
+static enum tide_code copy_pass(struct copier *c, enum copy_turn turn, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK, last;
     struct tide_err later;
@@ -178,9 +178,9 @@ static enum tide_code copy_all(struct copier *c, struct tide_err *err)
                     "compared, the digests are new");
     if (!code)
         list_there(c);
-    code = code ? code : pass(c, COPY_TO_DO, err);
+    code = code ? code : copy_pass(c, COPY_TO_DO, err);
     c->last_chance = true;
-    return code ? code : pass(c, COPY_LATER, err);
+    return code ? code : copy_pass(c, COPY_LATER, err);
 }
 
 static enum tide_code check_stores(const struct copier *c, struct tide_err *err)

@@ -108,7 +108,7 @@ void copy_clear(struct copy_piece *p)
     arena_reset(&p->arena);
 }
 
-static void *fly(void *arg)
+static void *run_writer(void *arg)
 {
     struct copy_flight *f = arg;
 
@@ -123,9 +123,9 @@ void copy_send(struct copy_job *j, struct batch *take)
 
     *f =
         (struct copy_flight){.store = j->c->dst, .batch = take, .n = take->n, .bytes = j->c->piece.bytes, .sent = true};
-    f->apart = j->c->dst->env->threads && thread_start(&f->thread, fly, f);
+    f->apart = j->c->dst->env->threads && thread_start(&f->thread, run_writer, f);
     if (!f->apart)
-        fly(f);
+        run_writer(f);
     copy_clear(&j->c->piece);
 }
 

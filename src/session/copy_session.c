@@ -38,7 +38,7 @@ static enum tide_code digest_at(struct store *store, const struct head *h, int64
     return store_read(store, h, seq, seq, take_digest, ret, err);
 }
 
-static int follow(void *arg, const struct event *ev)
+static int follow_event(void *arg, const struct event *ev)
 {
     struct copy_job *j = arg;
 
@@ -56,7 +56,7 @@ static enum tide_code want_at(struct copy_job *j, int64_t seq, struct tide_err *
         code = digest_at(j->c->src, &j->src, seq, j->want, err);
     } else {
         memcpy(j->want, j->dst.first_before, DIGEST_SIZE);
-        code = seq < j->src.first_seq ? TIDE_OK : store_read(j->c->src, &j->src, 0, seq, follow, j, err);
+        code = seq < j->src.first_seq ? TIDE_OK : store_read(j->c->src, &j->src, 0, seq, follow_event, j, err);
     }
     j->at_src = code != TIDE_OK;
     return !code && j->c->cancelled ? tide_fail(err, TIDE_CANCELLED, "stopped") : code;
@@ -99,7 +99,7 @@ static enum tide_code differs(struct copy_job *j, int64_t both, struct tide_err 
 }
 
 /* The session is there: the same, a beginning of ours (then it is continued), further on than ours, or another. */
-static enum tide_code compare(struct copy_job *j, struct tide_err *err)
+static enum tide_code compare_logs(struct copy_job *j, struct tide_err *err)
 {
     int64_t both = j->src.last_seq < j->dst.last_seq ? j->src.last_seq : j->dst.last_seq;
     bool equal = false;
@@ -156,7 +156,7 @@ struct proof {
     int64_t n;
 };
 
-static int prove(void *arg, const struct event *ev)
+static int prove_event(void *arg, const struct event *ev)
 {
     struct proof *p = arg;
 
@@ -173,7 +173,7 @@ static enum tide_code read_back(struct copier *c, const char *id, int64_t from, 
     struct head h;
     enum tide_code code = store_head(c->dst, str_from(id), &h, err);
 
-    code = code ? code : store_read(c->dst, &h, from, to, prove, &p, err);
+    code = code ? code : store_read(c->dst, &h, from, to, prove_event, &p, err);
     if (code)
         return tide_wrap(err, "read back");
     if (p.n != to - from + 1 || memcmp(p.digest, want, DIGEST_SIZE) != 0)
@@ -250,7 +250,7 @@ enum tide_code copy_flush(struct copier *c, struct tide_err *err)
     return code;
 }
 
-static enum tide_code enqueue(struct copy_job *j, struct batch *take, struct tide_err *err)
+static enum tide_code enqueue_batch(struct copy_job *j, struct batch *take, struct tide_err *err)
 {
     struct copier *c = j->c;
     struct copy_queued *q = &c->queue[c->queued++];
@@ -265,7 +265,7 @@ static enum tide_code enqueue(struct copy_job *j, struct batch *take, struct tid
 
 /* ---- one turn -------------------------------------------------------------------------------------------------------- */
 
-static enum tide_code carry(struct copy_job *j, struct tide_err *err)
+static enum tide_code carry_events(struct copy_job *j, struct tide_err *err)
 {
     struct batch *last = NULL;
     enum tide_code code = copy_read(j, err);
@@ -275,7 +275,7 @@ static enum tide_code carry(struct copy_job *j, struct tide_err *err)
     if (code)
         return code;
     if (j->is_new && !j->epoch && j->bytes < SMALL_BYTES) /* whole already: no piece of it was stored */
-        return enqueue(j, last, err);
+        return enqueue_batch(j, last, err);
     copy_send(j, last);
     code = copy_await(j, err);
     if (code && code != TIDE_CANCELLED)
@@ -288,7 +288,7 @@ static enum tide_code carry(struct copy_job *j, struct tide_err *err)
 }
 
 /* Where to begin: with nothing, or behind what is there. */
-static enum tide_code look(struct copy_job *j, struct tide_err *err)
+static enum tide_code look_at_target(struct copy_job *j, struct tide_err *err)
 {
     const struct copier *c = j->c;
     struct str id = str_from(j->src.id);
@@ -300,20 +300,20 @@ static enum tide_code look(struct copy_job *j, struct tide_err *err)
         j->from = j->src.first_seq;
         return find_base(j, err);
     }
-    return code ? code : compare(j, err);
+    return code ? code : compare_logs(j, err);
 }
 
 static enum tide_code have_turn(struct copy_job *j, struct tide_err *err)
 {
     struct copier *c = j->c;
-    enum tide_code code = look(j, err);
+    enum tide_code code = look_at_target(j, err);
 
     if (code)
         return code;
     if (!j->is_new && j->from > j->src.last_seq)
         return end_well(c, j->plan, 0, 0, &c->out.same, err);
     copy_clear(&c->piece);
-    return carry(j, err);
+    return carry_events(j, err);
 }
 
 /* A fork's parent comes first: on disk, or nothing is to be done about the fork now. */

@@ -80,7 +80,7 @@ void draft_time(struct draft *d, const char *key, int64_t unix_ms)
 }
 
 /* As it will be stored, to the byte: whoever looks for the event afterwards compares. */
-static struct str compact(struct draft *d, const struct json *v)
+static struct str compact_value(struct draft *d, const struct json *v)
 {
     struct buf out = BUF_INIT(SIZE_MAX / 4);
     struct str copy;
@@ -112,7 +112,7 @@ enum tide_code draft_members(struct draft *d, const char *object, const char *co
         return tide_fail(err, TIDE_INVALID, "the fields of the run must be a JSON object");
     for (const struct json *m = v->first; m; m = m->next) {
         if (!is_among(m, except))
-            json_out_kraw(&d->out, json_key_text(&d->arena, m), compact(d, m));
+            json_out_kraw(&d->out, json_key_text(&d->arena, m), compact_value(d, m));
     }
     return TIDE_OK;
 }
@@ -123,6 +123,6 @@ enum tide_code draft_value(struct draft *d, const char *key, const char *json, s
 
     if (json && json_parse(&d->arena, str_from(json), NULL, &v, NULL, err))
         return tide_wrap(err, "'%s' is not valid JSON", key);
-    json_out_kraw(&d->out, str_from(key), json ? compact(d, v) : STR("null"));
+    json_out_kraw(&d->out, str_from(key), json ? compact_value(d, v) : STR("null"));
     return TIDE_OK;
 }

@@ -296,7 +296,7 @@ static void keep_piece(struct pieces *p, int64_t from, int64_t to)
 }
 
 /* Collects pieces back to `base`; returns the seq that lies before it, or base when they reach it. */
-static int64_t collect(struct loading *l, struct pieces *p, int64_t cur, int64_t base)
+static int64_t collect_pieces(struct loading *l, struct pieces *p, int64_t cur, int64_t base)
 {
     const struct rollback *r;
 
@@ -320,7 +320,7 @@ static enum tide_code load_content(struct loading *l, int64_t seq, int64_t base,
     struct pieces p = {NULL, 0};
     struct load_cost cost = {base, 0, 0};
     enum tide_code code = TIDE_OK;
-    int64_t cur = collect(l, &p, seq, base), first = l->head->first_seq - 1;
+    int64_t cur = collect_pieces(l, &p, seq, base), first = l->head->first_seq - 1;
     struct state *s = NULL;
 
     /* also for the one that was there a moment ago: it may be gone by now, and what comes instead is an older one */
@@ -334,7 +334,7 @@ static enum tide_code load_content(struct loading *l, int64_t seq, int64_t base,
         if (base < cur)
             code = store_read(l->store, l->head, base + 1, cur, on_scan, l, err);
         if (!code)
-            cur = collect(l, &p, cur, base);
+            cur = collect_pieces(l, &p, cur, base);
     }
     if (!code && cur <= first) {
         code = content_before(l, cur, err);

@@ -111,7 +111,7 @@ static bool is_due(const struct state *s, int64_t now_ms)
 }
 
 /* What is told about it: the status once the events are written. */
-static void describe(struct recovering *m, struct judged *j, const struct head *h, const struct state *s)
+static void describe_judged(struct recovering *m, struct judged *j, const struct head *h, const struct state *s)
 {
     const struct run *r = &s->ledger.run;
 
@@ -135,8 +135,8 @@ static void describe(struct recovering *m, struct judged *j, const struct head *
               (m->flags & TIDE_RECOVER_ALL && r->end == RUN_INTERRUPTED && j->status.is_resumable);
 }
 
-static enum tide_code judge(struct recovering *m, const struct head *h, int64_t wake_ms, struct judged *j,
-                            struct tide_err *err)
+static enum tide_code judge_session(struct recovering *m, const struct head *h, int64_t wake_ms, struct judged *j,
+                                    struct tide_err *err)
 {
     AUTO(state_freep) struct state *s = NULL;
     struct draft d = DRAFT_INIT;
@@ -155,7 +155,7 @@ static enum tide_code judge(struct recovering *m, const struct head *h, int64_t 
     }
     draft_done(&d);
     if (!code)
-        describe(m, j, h, s);
+        describe_judged(m, j, h, s);
     j->notify = !code && notify_is_due(s, m->now_ms) && !j->status.untrusted;
     /* The reason is a text of the state or a constant: keep a copy that outlives the state. */
     if (!code && j->status.reason) {
@@ -191,7 +191,7 @@ static enum tide_code take_outcome(struct recovering *m, struct judged *j, struc
     return TIDE_OK;
 }
 
-static enum tide_code flush(struct recovering *m, struct tide_err *err)
+static enum tide_code flush_judged(struct recovering *m, struct tide_err *err)
 {
     bool dry = m->flags & TIDE_RECOVER_DRY_RUN;
     enum tide_code code = TIDE_OK, one;
@@ -230,7 +230,7 @@ static enum tide_code look_at(struct recovering *m, const struct found *f, struc
         return TIDE_OK; /* taken meanwhile */
     INVARIANT(m->n < PIECE);
     m->out.looked_at++;
-    code = code ? code : judge(m, &h, f->wake_ms, &m->piece[m->n], err);
+    code = code ? code : judge_session(m, &h, f->wake_ms, &m->piece[m->n], err);
     if (code == TIDE_NOT_FOUND)
         return TIDE_OK;         /* as before: between two looks at it */
     if (code == TIDE_CORRUPT) { /* in nobody else's way, and said at the end */
@@ -243,10 +243,10 @@ static enum tide_code look_at(struct recovering *m, const struct found *f, struc
     if (code)
         return code;
     m->n++;
-    return m->n == PIECE ? flush(m, err) : TIDE_OK;
+    return m->n == PIECE ? flush_judged(m, err) : TIDE_OK;
 }
 
-static enum tide_code recover(struct recovering *m, struct tide_err *err)
+static enum tide_code recover_live(struct recovering *m, struct tide_err *err)
 {
     int64_t until = m->flags & TIDE_RECOVER_ALL ? INT64_MAX : m->now_ms;
     struct tide_err later;
@@ -258,7 +258,7 @@ static enum tide_code recover(struct recovering *m, struct tide_err *err)
     }
     for (size_t i = 0; i < m->found_n && !code && !m->stop; i++)
         code = look_at(m, &m->found[i], err);
-    last = flush(m, code ? &later : err);
+    last = flush_judged(m, code ? &later : err);
     if (m->notify && !(m->flags & TIDE_RECOVER_DRY_RUN))
         notify_tell(m->store);
     code = code ? code : last;
@@ -282,7 +282,7 @@ enum tide_code tide_store_recover(tide_store *store, unsigned flags, tide_recove
     if (m->store->read_only && !(flags & TIDE_RECOVER_DRY_RUN))
         code = tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only");
     else
-        code = recover(m, err);
+        code = recover_live(m, err);
     if (ret_recovery)
         *ret_recovery = m->out;
     free(m->found);

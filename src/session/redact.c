@@ -301,8 +301,8 @@ static void write_plain(struct writer *w, const struct kind *kind, const struct 
     write_value(w, v);
 }
 
-static bool rewrite(struct store *store, struct arena *a, const struct kind *kind, write_fn *fn, bool tight,
-                    struct str *text)
+static bool rewrite_body(struct store *store, struct arena *a, const struct kind *kind, write_fn *fn, bool tight,
+                         struct str *text)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
     struct writer w = {store->secrets, a, &out, tight, false};
@@ -314,19 +314,19 @@ static bool rewrite(struct store *store, struct arena *a, const struct kind *kin
     if (!w.found)
         return false;
     if (!tight && out.len > store->max_record_bytes)
-        return rewrite(store, a, kind, fn, true, text);
+        return rewrite_body(store, a, kind, fn, true, text);
     *text = arena_dup(a, buf_view(&out));
     return true;
 }
 
 bool redact_event(struct store *store, struct arena *a, struct str kind, struct str *body)
 {
-    return secrets_find(store->secrets, *body) && rewrite(store, a, kind_find(kind), write_event, false, body);
+    return secrets_find(store->secrets, *body) && rewrite_body(store, a, kind_find(kind), write_event, false, body);
 }
 
 bool redact_json(struct store *store, struct arena *a, struct str *json)
 {
-    return secrets_find(store->secrets, *json) && rewrite(store, a, NULL, write_plain, false, json);
+    return secrets_find(store->secrets, *json) && rewrite_body(store, a, NULL, write_plain, false, json);
 }
 
 static void redact_one(struct store *store, struct draft *d, size_t i)

@@ -230,7 +230,7 @@ enum tide_code run_append(struct tide_run *r, unsigned flags, struct draft *d, b
 
 /* ---- looking, ending --------------------------------------------------------------------------------------------- */
 
-static enum tide_code look(struct tide_run *r, unsigned *ret_signs, struct tide_err *err)
+static enum tide_code look_for_signs(struct tide_run *r, unsigned *ret_signs, struct tide_err *err)
 {
     struct store *store = r->s->store;
     int64_t version = 0;
@@ -266,7 +266,7 @@ enum tide_code tide_run_look(tide_run *r, unsigned *ret_signs, struct tide_err *
     if (code)
         return code;
     before = session_hurry(r->s); /* it is called again soon: nobody is held by a look */
-    code = look(r, ret_signs, err);
+    code = look_for_signs(r, ret_signs, err);
     r->s->patience.hurry = before;
     return code;
 }

@@ -13,11 +13,18 @@
 #include "session/event_draft.h"
 #include "session/session.h"
 
-enum mark_state { MARK_STARTED, MARK_COMPLETED, MARK_FAILED, MARK_UNKNOWN, MARK_WAITING, MARK_ANSWERED };
+enum recorded_state {
+    RECORDED_STARTED,
+    RECORDED_COMPLETED,
+    RECORDED_FAILED,
+    RECORDED_UNKNOWN,
+    RECORDED_WAITING,
+    RECORDED_ANSWERED
+};
 
 /* What the log says of one use of a name. */
-struct mark {
-    enum mark_state state;
+struct recorded {
+    enum recorded_state state;
     int64_t seq; /* of the event that says so */
     int attempt;
     int64_t retry_at_ms; /* failed, and to be tried again; 0: not */
@@ -28,7 +35,7 @@ struct mark {
     char args[17]; /* digest of the arguments */
 };
 
-/* What a chain has done: key -> struct mark *. */
+/* What a chain has done: key -> struct recorded *. */
 struct chain {
     struct map steps, waits, checkpoints; /* checkpoints: key -> char * id */
 };
@@ -227,6 +234,6 @@ enum tide_code session_refuse_living(struct tide_session *s, struct tide_err *er
 /* Reads what the chain of the latest run has done. */
 enum tide_code chain_load(struct tide_session *s, struct chain *ret_chain, struct tide_err *err) MUST_CHECK;
 void chain_done(struct chain *c);
-struct mark *chain_mark(struct map *m, struct str key); /* made when there is none */
+struct recorded *chain_recorded(struct map *m, struct str key); /* made when there is none */
 
 #endif

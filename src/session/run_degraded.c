@@ -18,7 +18,7 @@ int tide_run_is_degraded(const tide_run *r)
     return r->backlog.n > 0;
 }
 
-static void clear(struct backlog *b)
+static void clear_backlog(struct backlog *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         free((char *)b->events[i].kind);
@@ -30,7 +30,7 @@ static void clear(struct backlog *b)
 
 void degraded_done(struct tide_run *r)
 {
-    clear(&r->backlog);
+    clear_backlog(&r->backlog);
     free(r->backlog.events);
 }
 
@@ -50,7 +50,7 @@ bool degraded_may_take(const struct tide_run *r, const struct draft *d)
     return !r->backlog.doubt && bytes <= BACKLOG_BYTES && r->backlog.n + d->n <= BACKLOG_EVENTS;
 }
 
-static void add(struct tide_run *r, const struct draft *d)
+static void add_draft(struct tide_run *r, const struct draft *d)
 {
     struct backlog *b = &r->backlog;
 
@@ -83,7 +83,7 @@ enum tide_code degraded_take(struct tide_run *r, const struct draft *d, const st
         log_write(TIDE_LOG_WARN, "going on in memory until the store can be written", RUN_FIELDS(r),
                   log_text("code", tide_code_name(why->code)), log_text("why", why->msg));
     r->backlog.tried_ms = env_now_ms(r->s->store->env);
-    add(r, d);
+    add_draft(r, d);
     return TIDE_OK;
 }
 
@@ -122,7 +122,7 @@ static enum tide_code keep_aside(struct tide_run *r, struct tide_err *err)
               err->msg, r->backlog.n, r->backlog.n == 1 ? " was" : "s were", code ? why.msg : buf_cstr(&name));
     buf_done(&name);
     buf_done(&text);
-    clear(&r->backlog);
+    clear_backlog(&r->backlog);
     return TIDE_FENCED;
 }
 
@@ -153,12 +153,12 @@ enum tide_code run_sure(struct tide_run *r, struct tide_err *err)
     return code || !r->unsure || r->backlog.n ? code : reread_marks(r, err);
 }
 
-static void forget(struct tide_run *r)
+static void forget_overlay(struct tide_run *r)
 {
     const struct patience *p = &r->s->patience;
 
     log_write(TIDE_LOG_WARN, "the store can be written again", RUN_FIELDS(r));
-    clear(&r->backlog);
+    clear_backlog(&r->backlog);
     map_done(&r->overlay, free);
     memset(&r->overlay, 0, sizeof r->overlay);
     if (p->told)
@@ -188,7 +188,7 @@ enum tide_code degraded_flush(struct tide_run *r, bool held, struct tide_err *er
         b->before = t.before;
         return code;
     }
-    forget(r);
+    forget_overlay(r);
     r->unsure = true;
     return reread_marks(r, err);
 }
@@ -205,7 +205,7 @@ enum tide_code degraded_append(struct tide_run *r, struct trying *t, const struc
     enum tide_code code;
 
     if (r->backlog.n && since >= 0 && since < AGAIN_MS) {
-        add(r, d);
+        add_draft(r, d);
         return TIDE_OK;
     }
     code = degraded_flush(r, false, &why);

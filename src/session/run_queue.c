@@ -10,7 +10,7 @@
 #include "base/invariant.h"
 #include "session/redact.h"
 
-static void forget(struct run_queue *q)
+static void forget_queue(struct run_queue *q)
 {
     for (size_t i = 0; i < q->n; i++)
         draft_done(&q->batches[i].draft);
@@ -20,7 +20,7 @@ static void forget(struct run_queue *q)
 
 void run_queue_done(struct tide_run *r)
 {
-    forget(&r->queue);
+    forget_queue(&r->queue);
 }
 
 /* One whose outcome is not known, or which was not stored. */
@@ -88,7 +88,7 @@ enum tide_code run_flush(struct tide_run *r, struct tide_err *err)
         r->starting = false;
         r->appended_seq = tide_session_last_seq(r->s);
     }
-    forget(q);
+    forget_queue(q);
     return code;
 }
 
@@ -106,7 +106,7 @@ static enum tide_code try_put(void *arg, struct tide_err *err)
     return tide_session_append_async(p->s, p->flags, p->d->events, p->d->n, NULL, err);
 }
 
-static enum tide_code put(struct tide_run *r, unsigned flags, struct draft *d, size_t ours, struct tide_err *err)
+static enum tide_code put_draft(struct tide_run *r, unsigned flags, struct draft *d, size_t ours, struct tide_err *err)
 {
     struct run_queue *q = &r->queue;
     int64_t before = tide_session_last_seq(r->s);
@@ -131,7 +131,7 @@ enum tide_code run_put_start(struct tide_run *r, struct draft *d, size_t ours, s
 {
     INVARIANT(!r->queue.n && !r->id[0]); /* the start is the first of all */
     r->starting = true;
-    return put(r, 0, d, ours, err);
+    return put_draft(r, 0, d, ours, err);
 }
 
 enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err)
@@ -147,5 +147,5 @@ enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err
             draft_reset(d);
         return code;
     }
-    return code ? code : put(r, TIDE_APPEND_ANY, d, 0, err);
+    return code ? code : put_draft(r, TIDE_APPEND_ANY, d, 0, err);
 }

@@ -32,9 +32,9 @@ void chain_done(struct chain *c)
     memset(c, 0, sizeof *c);
 }
 
-struct mark *chain_mark(struct map *m, struct str key)
+struct recorded *chain_recorded(struct map *m, struct str key)
 {
-    struct mark *mark = map_get(m, key);
+    struct recorded *mark = map_get(m, key);
 
     if (!mark) {
         mark = mem_zero(sizeof *mark);
@@ -54,9 +54,9 @@ static void read_started(struct reading *r, const struct event *ev, const struct
 {
     struct str key = json_get_text(&r->arena, body, STR("call_id")),
                effect = json_get_text(&r->arena, body, STR("effect"));
-    struct mark *m = chain_mark(&r->chain->steps, key);
+    struct recorded *m = chain_recorded(&r->chain->steps, key);
 
-    m->state = MARK_STARTED;
+    m->state = RECORDED_STARTED;
     m->seq = ev->seq;
     m->run = r->run;
     m->attempt = (int)json_get_int(body, STR("attempt"), 0);
@@ -66,41 +66,41 @@ static void read_started(struct reading *r, const struct event *ev, const struct
 
 static void read_ended(struct reading *r, const struct event *ev, const struct json *body)
 {
-    struct mark *m = map_get(&r->chain->steps, json_get_text(&r->arena, body, STR("call_id")));
+    struct recorded *m = map_get(&r->chain->steps, json_get_text(&r->arena, body, STR("call_id")));
     bool withdrawn = str_eq(ev->kind, STR("tool.withdrawn"));
 
     if (!m)
         return; /* its beginning was cut off */
-    m->state = str_eq(ev->kind, STR("tool.completed"))             ? MARK_COMPLETED
-               : withdrawn || str_eq(ev->kind, STR("tool.failed")) ? MARK_FAILED
-                                                                   : MARK_UNKNOWN;
+    m->state = str_eq(ev->kind, STR("tool.completed"))             ? RECORDED_COMPLETED
+               : withdrawn || str_eq(ev->kind, STR("tool.failed")) ? RECORDED_FAILED
+                                                                   : RECORDED_UNKNOWN;
     m->seq = ev->seq;
     m->run = r->run; /* which settled it, where it was cut */
-    m->undone = withdrawn || (m->state == MARK_FAILED && json_get(body, STR("settled")));
+    m->undone = withdrawn || (m->state == RECORDED_FAILED && json_get(body, STR("settled")));
     m->retry_at_ms = time_in(r, body, "retry_at");
 }
 
 static void read_waiting(struct reading *r, const struct event *ev, const struct json *body)
 {
     struct str key = json_get_text(&r->arena, body, STR("wait_key"));
-    struct mark *m;
+    struct recorded *m;
 
     text_set(&r->wait_key, key);
     if (!key.len)
         return;
-    m = chain_mark(&r->chain->waits, key);
-    m->state = MARK_WAITING;
+    m = chain_recorded(&r->chain->waits, key);
+    m->state = RECORDED_WAITING;
     m->seq = ev->seq;
     m->due_ms = time_in(r, body, "due_at");
 }
 
 static void read_resumed(struct reading *r, const struct event *ev, const struct json *body)
 {
-    struct mark *m = r->wait_key ? map_get(&r->chain->waits, str_from(r->wait_key)) : NULL;
+    struct recorded *m = r->wait_key ? map_get(&r->chain->waits, str_from(r->wait_key)) : NULL;
 
     (void)body;
     if (m) {
-        m->state = MARK_ANSWERED;
+        m->state = RECORDED_ANSWERED;
         m->seq = ev->seq;
     }
     text_set(&r->wait_key, STR(""));
@@ -112,9 +112,9 @@ static void read_trusted(struct reading *r, const struct event *ev, const struct
     (void)ev;
     (void)body;
     for (struct map_entry *e = map_next(&r->chain->waits, NULL); e; e = map_next(&r->chain->waits, e)) {
-        struct mark *m = e->value;
+        struct recorded *m = e->value;
 
-        m->state = MARK_WAITING;
+        m->state = RECORDED_WAITING;
     }
 }
 
@@ -160,7 +160,7 @@ static bool is_redone(const struct reading *r, int64_t seq)
 static bool counts(struct reading *r, const struct event *ev, const struct json *body)
 {
     struct str effect = json_get_text(&r->arena, body, STR("effect"));
-    const struct mark *m;
+    const struct recorded *m;
 
     if (session_in_content(r->s, ev->seq))
         return true;

@@ -80,7 +80,7 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
 }
 
 /* After everything queued is finished: is the state what the store has, do we hold the lease? */
-static void settle(struct tide_session *s, enum tide_code code)
+static void settle_append(struct tide_session *s, enum tide_code code)
 {
     INVARIANT(!group_owes(&s->owner));
     s->acquiring = s->owner.epoch != 0;
@@ -99,7 +99,7 @@ static enum tide_code sync_once(void *session, struct tide_err *err)
 
     if (group_owes(&s->owner)) {
         code = group_flush(s->store->group, &s->owner, err);
-        settle(s, code);
+        settle_append(s, code);
         s->lost |= code != TIDE_OK; /* told to whoever looks now, who may not be the run that queued it */
         if (code && !(s->patience.on && session_is_trouble(code))) /* else its run hears of it when it flushes */
             return code;
@@ -242,12 +242,12 @@ static void release_flags(const struct tide_session *s, struct batch *b)
     b->wake_ms = settle_wake_ms(s->state);
 }
 
-/* Who releases the session leaves its card behind, and who changes what is on it. */
-static bool wants_card(const struct tide_session *s, unsigned flags, const struct checked *c)
+/* Who releases the session leaves its session file behind, and who changes what is on it. */
+static bool wants_session_file(const struct tide_session *s, unsigned flags, const struct checked *c)
 {
     bool wants = flags & TIDE_APPEND_RELEASE;
 
-    if (!store_can(s->store, STORE_CARDS) || s->stale)
+    if (!store_can(s->store, STORE_SESSION_FILES) || s->stale)
         return false;
     for (size_t i = 0; i < c->n && !wants; i++)
         wants = session_file_changes(&c->events[i]);
@@ -271,7 +271,7 @@ static struct batch *make_batch(struct tide_session *s, unsigned flags, struct c
     b->expect_seq = flags & TIDE_APPEND_ANY ? STORE_ANY_SEQ : expect;
     b->caches_seq = at + (int64_t)c->n;
     INVARIANT(s->state->seq == b->caches_seq); /* a snapshot is of the event that it travels with */
-    if (wants_card(s, flags, c))
+    if (wants_session_file(s, flags, c))
         session_file_attach(b, s->store, s->state, &s->head);
     b->owner = &s->owner;
     b->session_handle = s;
@@ -346,7 +346,7 @@ static enum tide_code keep_lease(struct tide_session *s, struct tide_err *err)
 }
 
 /* Loads what the store has without taking it for known: what others appended the caller has not seen. */
-static enum tide_code reload(struct tide_session *s, struct tide_err *err)
+static enum tide_code reload_state(struct tide_session *s, struct tide_err *err)
 {
     int64_t next = s->owner.next_seq;
     enum tide_code code = session_sync(s, err);
@@ -395,7 +395,7 @@ static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
     if (s->doubted && !group_owes(&s->owner) && keep_lease(s, err))
         return err->code;
     if (s->stale && !s->owner.pending)
-        return reload(s, err);
+        return reload_state(s, err);
     if (s->acquiring || group_owes(&s->owner) || s->owner.epoch) /* the last is the writer's while it owes */
         return TIDE_OK;
     if (s->head.unverified && take_over(s, err))
@@ -456,7 +456,7 @@ static enum tide_code settle_unknown(struct tide_session *s, const struct batch 
         return err->code;
     s->owner.next_seq = b->last_seq + 1;
     s->owner.epoch = b->flags & BATCH_RELEASE ? 0 : b->epoch;
-    settle(s, TIDE_OK);
+    settle_append(s, TIDE_OK);
     if (s->owner.epoch)
         (void)!confirm_lease(s, NULL); /* if not, the next append does */
     return TIDE_OK;
@@ -470,8 +470,8 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
 
     if (group_owes(&s->owner)) { /* what is queued comes first, and its failure is this one's */
         code = group_flush(s->store->group, &s->owner, err);
-        settle(s, code);
-        if (code || (s->stale && (code = reload(s, err)) != TIDE_OK))
+        settle_append(s, code);
+        if (code || (s->stale && (code = reload_state(s, err)) != TIDE_OK))
             return code;
     }
     INVARIANT(!group_owes(&s->owner)); /* one of them at a time may fail, or nobody knew which */
@@ -479,7 +479,7 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
     group_submit(s->store->group, b, false);
     group_wait(s->store->group, b);
     code = group_flush(s->store->group, &s->owner, err);
-    settle(s, code);
+    settle_append(s, code);
     if (code == TIDE_UNKNOWN)
         code = settle_unknown(s, b, err);
     if (!code && ret_seq)
@@ -534,11 +534,11 @@ enum tide_code tide_session_flush(tide_session *s, struct tide_err *err)
 
     ERR_LOCAL(err);
     code = group_flush(s->store->group, &s->owner, err);
-    settle(s, code);
+    settle_append(s, code);
     return code;
 }
 
-static enum tide_code claim(struct tide_session *s, struct tide_err *err)
+static enum tide_code claim_lease(struct tide_session *s, struct tide_err *err)
 {
     return session_append(s, TIDE_APPEND_ANY, NULL, 0, NULL, err);
 }
@@ -568,7 +568,7 @@ enum tide_code tide_session_open(tide_store *store, const char *id, unsigned fla
     if (!code)
         code = flags & TIDE_SESSION_LOG ? sync_log(s, err) : session_sync(s, err);
     if (!code && flags & TIDE_SESSION_CLAIM)
-        code = claim(s, err);
+        code = claim_lease(s, err);
     if (code) {
         if (s->head.id[0])
             tide_about_session(err, s->head.id);
@@ -615,7 +615,7 @@ static enum tide_code find_created(struct creating *c, struct tide_err *err)
         code = session_read(s, &s->head, 1, 1, is_ours, c, err);
     if (code)
         return code;
-    return c->ours ? claim(s, err) : tide_fail(err, TIDE_EXISTS, "a session '%s' exists already", s->head.id);
+    return c->ours ? claim_lease(s, err) : tide_fail(err, TIDE_EXISTS, "a session '%s' exists already", s->head.id);
 }
 
 static enum tide_code create_once(struct creating *c, struct tide_err *err)
@@ -631,7 +631,7 @@ static enum tide_code create_once(struct creating *c, struct tide_err *err)
     s->state = state_new(str_from(s->head.id));
     s->stale = false;
     s->cost = (struct load_cost){0};
-    s->head.created_ms = c->ev.ts_ms; /* until the head is read: its card says when */
+    s->head.created_ms = c->ev.ts_ms; /* until the head is read: its session file says when */
     b = make_batch(s, 0, &(struct checked){&c->ev, &c->parsed, 1});
     b->flags |= BATCH_CREATE | BATCH_VOUCH;
     b->expect_seq = STORE_ANY_SEQ;
@@ -670,8 +670,8 @@ static enum tide_code check_created(struct creating *c, const char *id, const ch
     return TIDE_OK;
 }
 
-static enum tide_code create(struct tide_session *s, const char *id, const char *fields, tide_session **ret_session,
-                             struct tide_err *err)
+static enum tide_code create_session(struct tide_session *s, const char *id, const char *fields,
+                                     tide_session **ret_session, struct tide_err *err)
 {
     struct creating c = {.s = s, .arena = ARENA_INIT};
     enum tide_code code = check_created(&c, id, fields, err);
@@ -692,7 +692,7 @@ enum tide_code tide_session_create(tide_store *store, const char *id, const char
                                    struct tide_err *err)
 {
     ERR_LOCAL(err);
-    return create(session_new(store_of(store), TIDE_SESSION_APPEND), id, fields, ret_session, err);
+    return create_session(session_new(store_of(store), TIDE_SESSION_APPEND), id, fields, ret_session, err);
 }
 
 enum tide_code session_create_held(tide_store *store, const char *id, const char *fields, tide_trouble_fn *told,
@@ -701,7 +701,7 @@ enum tide_code session_create_held(tide_store *store, const char *id, const char
     struct tide_session *s = session_new(store_of(store), TIDE_SESSION_APPEND);
 
     session_be_patient(s, told, arg);
-    return create(s, id, fields, ret_session, err);
+    return create_session(s, id, fields, ret_session, err);
 }
 
 /* ---- held while the store is in trouble ------------------------------------------------------------------------------- */
@@ -781,7 +781,7 @@ enum tide_code session_append_held(struct tide_session *s, const struct tide_new
 }
 
 /* Gives the lease back, leaving what lists show of the session. */
-static void release(struct tide_session *s)
+static void release_lease(struct tide_session *s)
 {
     struct tide_err err;
     struct batch *b;
@@ -805,7 +805,7 @@ void tide_session_close(tide_session *s)
         return;
     (void)!tide_session_flush(s, NULL);
     if (s->owner.epoch && !s->fenced)
-        release(s);
+        release_lease(s);
     session_free(s);
 }
 

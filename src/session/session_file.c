@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of a session in the few members that people look for in a directory of sessions. Pure: the same state gives the
- * same bytes, whether it was folded as events came or loaded, so that a card that is written again does not differ. Times
+ * same bytes, whether it was folded as events came or loaded, so that a session file that is written again does not differ. Times
  * passed are not looked at: a token that nobody has declared expired is active, with the time at which it ends beside it.
  */
 #include "session/session_file.h"
@@ -87,7 +87,7 @@ SHAPE(tokens_file, "The tokens of a session, beside its log in a store of files 
 
 /* ---- writing ---- */
 
-/* Indented, and a line. What cannot be read back is left out: better no card than one that is not JSON. */
+/* Indented, and a line. What cannot be read back is left out: better no session file than one that is not JSON. */
 static void write_for_people(struct buf *out, const struct buf *compact)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -185,14 +185,14 @@ void session_file_tokens(struct buf *out, const struct state *s)
 
 void session_file_attach(struct batch *b, const struct store *store, const struct state *s, const struct head *h)
 {
-    AUTO(buf_done) struct buf card = BUF_INIT(SIZE_MAX / 4);
+    AUTO(buf_done) struct buf session_file = BUF_INIT(SIZE_MAX / 4);
     AUTO(buf_done) struct buf tokens = BUF_INIT(SIZE_MAX / 4);
 
-    if (!store_can(store, STORE_CARDS))
+    if (!store_can(store, STORE_SESSION_FILES))
         return;
-    session_file_write(&card, s, h);
+    session_file_write(&session_file, s, h);
     session_file_tokens(&tokens, s);
-    batch_set_cards(b, buf_view(&card), buf_view(&tokens));
+    batch_set_session_files(b, buf_view(&session_file), buf_view(&tokens));
 }
 
 /* A commit without an event, under nobody's lease: it changes nothing else, and comes to nothing if the log has gone on. */
@@ -203,7 +203,7 @@ void session_file_renew(struct store *store, const char *id)
     struct batch *b;
     struct head h;
 
-    if (!store_can(store, STORE_CARDS) || store_head(store, str_from(id), &h, &err) || h.unverified ||
+    if (!store_can(store, STORE_SESSION_FILES) || store_head(store, str_from(id), &h, &err) || h.unverified ||
         (h.held && h.holder_alive) || state_load(store, &h, h.last_seq, &s, NULL, &err))
         return;
     b = batch_new(str_from(id), BATCH_INPUT, NULL, 0, STR(""), STR(""));
@@ -220,7 +220,8 @@ static int renew_entry(void *arg, const struct store_entry *entry)
 
 enum tide_code session_file_renew_all(struct store *store, struct tide_err *err)
 {
-    enum tide_code code = store_can(store, STORE_CARDS) ? store_list(store, NULL, renew_entry, store, err) : TIDE_OK;
+    enum tide_code code =
+        store_can(store, STORE_SESSION_FILES) ? store_list(store, NULL, renew_entry, store, err) : TIDE_OK;
 
     return code == TIDE_CORRUPT ? TIDE_OK
                                 : code; /* one that cannot be listed has none, and is named by who looks for it */

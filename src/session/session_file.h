@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session looks like to people and programs that read the files of a store: its card, and the index of its tokens. */
+/* What a session looks like to people and programs that read the files of a store: its session file, and the index of its tokens. */
 #ifndef SESSION_SESSION_FILE_H
 #define SESSION_SESSION_FILE_H
 

@@ -136,8 +136,8 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
 }
 
 /* The status, and whether it may move at all. */
-static void derive(struct status *st, struct store *store, const struct head *h, const struct state *s,
-                   bool owner_alive)
+static void derive_status(struct status *st, struct store *store, const struct head *h, const struct state *s,
+                          bool owner_alive)
 {
     status_of_session(st, store, s, owner_alive);
     if (!origin_is_ours(store, h))
@@ -265,7 +265,7 @@ static int list_entry(void *arg, const struct store_entry *entry)
     if (l->code)
         return 1;
     arena_reset(&l->arena);
-    derive(&st, l->store, entry->head, s, entry->head->holder_alive);
+    derive_status(&st, l->store, entry->head, s, entry->head->holder_alive);
     fill_info(&l->arena, entry->head, s, &st, resume_from, &info);
     return list_one(l, entry->head, &info, &st);
 }
@@ -403,7 +403,7 @@ enum tide_code session_derive_status(struct tide_session *s, struct status *ret,
     if (group_owes(&s->owner) || s->stale || s->head.last_seq != s->state->seq)
         code = session_sync(s, err);
     if (!code)
-        derive(ret, s->store, &s->head, s->state, s->owner.epoch || s->head.holder_alive);
+        derive_status(ret, s->store, &s->head, s->state, s->owner.epoch || s->head.holder_alive);
     return code;
 }
 

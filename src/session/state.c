@@ -76,7 +76,7 @@ static bool has_info(const struct kind *k)
     return k->flags & KIND_INFO;
 }
 
-static void fold(struct state *s, const struct kind *k, const struct fact *f, int parts)
+static void fold_fact(struct state *s, const struct kind *k, const struct fact *f, int parts)
 {
     if (parts & LEDGER && has_info(k))
         info_apply(&s->info, f);
@@ -87,7 +87,7 @@ static void fold(struct state *s, const struct kind *k, const struct fact *f, in
 }
 
 /* What every event does, whatever its kind. */
-static void advance(struct state *s, const struct event *ev, const struct kind *k, int parts)
+static void advance_state(struct state *s, const struct event *ev, const struct kind *k, int parts)
 {
     if (parts & LEDGER) {
         s->ledger.events++;
@@ -104,13 +104,13 @@ static void read_and_fold(struct state *s, const struct event *ev, struct arena 
     const struct kind *k = kind_find(ev->kind);
     struct json *body;
 
-    advance(s, ev, k, parts);
+    advance_state(s, ev, k, parts);
     if (!k || !((parts & LEDGER && (k->ledger || has_info(k))) || (parts & CONTENT && k->content)))
         return;
     arena_reset(scratch);
     /* A body that is not right JSON cannot come out of a store: its digest is proved and it was checked going in. */
     if (!json_parse(scratch, ev->body, NULL, &body, NULL, NULL))
-        fold(s, k, &(struct fact){ev, body, scratch}, parts);
+        fold_fact(s, k, &(struct fact){ev, body, scratch}, parts);
 }
 
 void state_apply(struct state *s, const struct event *ev, struct arena *scratch)
@@ -123,9 +123,9 @@ void state_apply_parsed(struct state *s, const struct event *ev, const struct ki
 {
     const struct fact f = {ev, body, scratch};
 
-    advance(s, ev, kind, LEDGER | CONTENT);
+    advance_state(s, ev, kind, LEDGER | CONTENT);
     if (kind)
-        fold(s, kind, &f, LEDGER | CONTENT);
+        fold_fact(s, kind, &f, LEDGER | CONTENT);
 }
 
 void state_apply_ledger(struct state *s, const struct event *ev, struct arena *scratch)

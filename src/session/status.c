@@ -31,7 +31,7 @@ static const char *wait_trouble(const struct run *r, int64_t now_ms)
     return reasons[r->token];
 }
 
-static void set(struct status *s, enum tide_status status, const char *reason, bool resumable, bool needs)
+static void set_status(struct status *s, enum tide_status status, const char *reason, bool resumable, bool needs)
 {
     s->status = status;
     s->reason = reason;
@@ -41,7 +41,7 @@ static void set(struct status *s, enum tide_status status, const char *reason, b
 
 static void set_interrupted(struct status *s, enum tide_status status, const char *reason, const struct run *r)
 {
-    set(s, status, reason, r->resumable != 0, true);
+    set_status(s, status, reason, r->resumable != 0, true);
     s->outcome = TIDE_OUTCOME_INTERRUPTED;
 }
 
@@ -57,7 +57,7 @@ static bool idle_resumable(const struct run *r, bool has_program)
     }
 }
 
-static void derive(const struct subject *o, bool owner_alive)
+static void derive_status(const struct subject *o, bool owner_alive)
 {
     static const enum tide_outcome outcomes[] = {[RUN_COMPLETED] = TIDE_OUTCOME_COMPLETED,
                                                  [RUN_FAILED] = TIDE_OUTCOME_FAILED,
@@ -70,7 +70,7 @@ static void derive(const struct subject *o, bool owner_alive)
 
     s->outcome = outcomes[r->end];
     if (settle_deadline(r, o->now_ms) == TIDE_ON_DEADLINE_FAIL) { /* as it is when somebody has written it down */
-        set(s, TIDE_STATUS_IDLE, "wait_timeout", r->resumable != 0, true);
+        set_status(s, TIDE_STATUS_IDLE, "wait_timeout", r->resumable != 0, true);
         s->outcome = TIDE_OUTCOME_FAILED;
         return;
     }
@@ -87,16 +87,16 @@ static void derive(const struct subject *o, bool owner_alive)
                                     : "interrupted",
                         r);
     else if (open && r->waiting)
-        set(s, TIDE_STATUS_WAITING,
-            !status_due_ms(o)               ? wait_word(r)
-            : status_due_ms(o) <= o->now_ms ? "due"
-                                            : "timer",
-            true, false);
+        set_status(s, TIDE_STATUS_WAITING,
+                   !status_due_ms(o)               ? wait_word(r)
+                   : status_due_ms(o) <= o->now_ms ? "due"
+                                                   : "timer",
+                   true, false);
     else if (open)
-        set(s, TIDE_STATUS_RUNNING, "running", false, false);
+        set_status(s, TIDE_STATUS_RUNNING, "running", false, false);
     else
-        set(s, TIDE_STATUS_IDLE, r->reason ? r->reason : tide_outcome_name(s->outcome),
-            idle_resumable(r, o->has_program), r->end == RUN_FAILED);
+        set_status(s, TIDE_STATUS_IDLE, r->reason ? r->reason : tide_outcome_name(s->outcome),
+                   idle_resumable(r, o->has_program), r->end == RUN_FAILED);
 }
 
 /* ---- Both vocabularies --------------------------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static bool same(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-static void translate(struct status *s)
+static void translate_status(struct status *s)
 {
     for (size_t i = 0; i < N_WORDS; i++) {
         const struct words *w = &vocabulary[i];
@@ -206,10 +206,10 @@ void status_derive_alive(struct status *s, const struct state *state, const stru
 
     memset(s, 0, sizeof *s);
     s->kind = kind;
-    derive(&o, alive->owner);
+    derive_status(&o, alive->owner);
     if (settle_delivers(state) && (s->status == TIDE_STATUS_IDLE || s->status == TIDE_STATUS_WAITING))
         s->is_resumable = s->needs_resume = true;
-    translate(s);
+    translate_status(s);
     status_say(&o);
     status_offer(&o);
     INVARIANT(s->status && s->reason && s->graph_status && s->task_state && s->why[0]);
@@ -235,8 +235,8 @@ void status_untrusted(struct status *s)
 void status_damaged(struct status *s, const char *why)
 {
     memset(s, 0, sizeof *s);
-    set(s, TIDE_STATUS_DAMAGED, "damaged", false, false);
-    translate(s);
+    set_status(s, TIDE_STATUS_DAMAGED, "damaged", false, false);
+    translate_status(s);
     snprintf(s->why, sizeof s->why, "%s", why);
     s->next[s->next_count++] = (struct action){.action = TIDE_ACTION_VERIFY};
 }

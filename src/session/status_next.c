@@ -73,7 +73,7 @@ bool status_hollow(const struct subject *o)
 
 /* ---- What is offered ------------------------------------------------------------------------------------------------ */
 
-static struct action *offer(const struct subject *o, enum tide_action action)
+static struct action *offer_action(const struct subject *o, enum tide_action action)
 {
     struct status *s = o->st;
 
@@ -91,7 +91,7 @@ static bool can_resume(const struct subject *o)
 static void offer_resume(const struct subject *o, unsigned wants)
 {
     if (can_resume(o))
-        offer(o, TIDE_ACTION_RESUME)->wants = wants;
+        offer_action(o, TIDE_ACTION_RESUME)->wants = wants;
 }
 
 /* Whoever has the program: it continues the chain where that can be, else a new run begins. */
@@ -100,7 +100,7 @@ static void offer_start(const struct subject *o)
     bool unfinished = o->run->end != RUN_NONE && o->run->end != RUN_COMPLETED && o->run->end != RUN_CANCELLED;
     bool continues = o->st->is_resumable && o->st->status != TIDE_STATUS_WAITING;
 
-    offer(o, TIDE_ACTION_START)->wants = !unfinished ? 0u : continues ? ACTION_ENSURE : ACTION_NEW_RUN;
+    offer_action(o, TIDE_ACTION_START)->wants = !unfinished ? 0u : continues ? ACTION_ENSURE : ACTION_NEW_RUN;
 }
 
 static void offer_new_run(const struct subject *o)
@@ -108,11 +108,11 @@ static void offer_new_run(const struct subject *o)
     const struct position *p = &o->state->content.position;
 
     if (status_is_new_graph(o->state))
-        offer(o, TIDE_ACTION_START);
+        offer_action(o, TIDE_ACTION_START);
     else if (o->graph)
-        offer(o, TIDE_ACTION_RESUME)->wants = p->ready.live || p->active.live ? 0 : ACTION_CHECKPOINT;
+        offer_action(o, TIDE_ACTION_RESUME)->wants = p->ready.live || p->active.live ? 0 : ACTION_CHECKPOINT;
     else if (o->chat)
-        offer(o, TIDE_ACTION_PROMPT);
+        offer_action(o, TIDE_ACTION_PROMPT);
     else
         offer_start(o);
 }
@@ -136,11 +136,11 @@ static bool offer_settling(const struct subject *o)
         return false;
     if (!can_resume(o))
         return true;
-    a = offer(o, TIDE_ACTION_RESUME);
+    a = offer_action(o, TIDE_ACTION_RESUME);
     a->wants = change_of(o);
     snprintf(a->happened, sizeof a->happened, "%s", name);
     a->needs_output = o->graph && strchr(name, '#'); /* inside of something its outputs are no keys of the memory */
-    a = offer(o, TIDE_ACTION_RESUME);
+    a = offer_action(o, TIDE_ACTION_RESUME);
     a->wants = change_of(o);
     snprintf(a->retry, sizeof a->retry, "%s", name);
     return true;
@@ -171,20 +171,20 @@ static void next_waiting(const struct subject *o)
 
     if (settle_delivers(o->state)) {
         offer_resume(o, 0);
-        offer(o, TIDE_ACTION_RECOVER)->wants = ACTION_RUN_DUE;
+        offer_action(o, TIDE_ACTION_RECOVER)->wants = ACTION_RUN_DUE;
         return;
     }
     if (due_ms)
         offer_resume(o, due ? 0 : ACTION_NOW);
     else if (can_resume(o))
-        offer(o, TIDE_ACTION_ANSWER)->wait_kind = wait_word(o->run);
+        offer_action(o, TIDE_ACTION_ANSWER)->wait_kind = wait_word(o->run);
     if (due && o->has_program) {
-        offer(o, TIDE_ACTION_RECOVER)->wants = ACTION_RUN_DUE;
+        offer_action(o, TIDE_ACTION_RECOVER)->wants = ACTION_RUN_DUE;
         return;
     }
     if (!due_ms)
-        offer(o, TIDE_ACTION_ROTATE_TOKEN);
-    offer(o, TIDE_ACTION_CANCEL);
+        offer_action(o, TIDE_ACTION_ROTATE_TOKEN);
+    offer_action(o, TIDE_ACTION_CANCEL);
     if (!o->has_program)
         offer_start(o);
 }
@@ -193,7 +193,7 @@ static void next_waiting(const struct subject *o)
 static void offer_ask_again(const struct subject *o)
 {
     if (status_denied(o) && o->has_program)
-        snprintf(offer(o, TIDE_ACTION_RESUME)->ask_again, ACTION_NAME, "%s", status_denied(o));
+        snprintf(offer_action(o, TIDE_ACTION_RESUME)->ask_again, ACTION_NAME, "%s", status_denied(o));
 }
 
 void status_offer(const struct subject *o)
@@ -201,9 +201,9 @@ void status_offer(const struct subject *o)
     bool asks_first = o->run->end != RUN_COMPLETED && o->st->status != TIDE_STATUS_WAITING;
 
     if (is_leftover(o)) { /* first that has to end */
-        offer(o, TIDE_ACTION_END_PROCESS)->pid = o->alive->pid;
+        offer_action(o, TIDE_ACTION_END_PROCESS)->pid = o->alive->pid;
         if (o->st->status != TIDE_STATUS_IDLE)
-            offer(o, TIDE_ACTION_CANCEL);
+            offer_action(o, TIDE_ACTION_CANCEL);
         return;
     }
     if (asks_first)
@@ -212,10 +212,10 @@ void status_offer(const struct subject *o)
     case TIDE_STATUS_INTERRUPTED_STARTUP:
     case TIDE_STATUS_INTERRUPTED_WAITING:
         if (o->run->waiting && !o->run->due_ms && o->st->is_resumable)
-            offer(o, TIDE_ACTION_ROTATE_TOKEN);
+            offer_action(o, TIDE_ACTION_ROTATE_TOKEN);
         if (!offer_settling(o))
             offer_resume(o, 0);
-        offer(o, TIDE_ACTION_CANCEL);
+        offer_action(o, TIDE_ACTION_CANCEL);
         if (!o->graph && (!o->has_program || !o->st->is_resumable))
             offer_start(o);
         break;
@@ -223,7 +223,7 @@ void status_offer(const struct subject *o)
         next_waiting(o);
         break;
     case TIDE_STATUS_RUNNING:
-        offer(o, TIDE_ACTION_CANCEL);
+        offer_action(o, TIDE_ACTION_CANCEL);
         break;
     case TIDE_STATUS_IDLE:
         if (o->run->end == RUN_COMPLETED || (!offer_settling(o) && !offer_mending(o)))

@@ -45,7 +45,7 @@ static struct str args_of(const struct tide_step_spec *spec)
 }
 
 /* A log from before that, or from a process that did not know the secret, has the digest of the arguments as they are. */
-static bool same_args(const struct mark *m, const struct attempt *a, const struct tide_step_spec *spec)
+static bool same_args(const struct recorded *m, const struct attempt *a, const struct tide_step_spec *spec)
 {
     char real[17];
 
@@ -103,16 +103,16 @@ static void attempt_undo(struct tide_run *r, const char *name)
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
 
-static enum tide_code answer_stored(struct tide_run *r, const struct mark *m, struct tide_step_answer *ret,
+static enum tide_code answer_stored(struct tide_run *r, const struct recorded *m, struct tide_step_answer *ret,
                                     struct tide_err *err)
 {
     ret->state = TIDE_STEP_STORED;
-    ret->failed = m->state == MARK_FAILED;
+    ret->failed = m->state == RECORDED_FAILED;
     ret->run = m->run > 0 ? m->run : 0;
     return run_read_member(r->s, m->seq, "result", &ret->result, err);
 }
 
-static void answer_run(struct attempt *a, const struct mark *m, struct tide_step_answer *ret)
+static void answer_run(struct attempt *a, const struct recorded *m, struct tide_step_answer *ret)
 {
     a->number = m ? m->attempt + 1 : 0;
     ret->state = TIDE_STEP_RUN;
@@ -120,13 +120,13 @@ static void answer_run(struct attempt *a, const struct mark *m, struct tide_step
 }
 
 /* tool.unknown, once: whoever reads the log sees that nobody knows. */
-static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, const char *name, struct mark *m,
+static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, const char *name, struct recorded *m,
                                   struct tide_err *err)
 {
     struct draft d = DRAFT_INIT;
     enum tide_code code = TIDE_OK;
 
-    if (m->state == MARK_STARTED) {
+    if (m->state == RECORDED_STARTED) {
         draft_open(&d, "tool.unknown");
         draft_text(&d, "call_id", a->key);
         draft_text(&d, "tool", name);
@@ -137,7 +137,7 @@ static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, c
     }
     if (code)
         return code;
-    m->state = MARK_UNKNOWN;
+    m->state = RECORDED_UNKNOWN;
     tide_fail_step(err, TIDE_UNSETTLED, name,
                    ": outcome unknown: it must happen once, and was cut while it ran or took too long: find out "
                    "whether it happened");
@@ -149,7 +149,7 @@ static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, c
 }
 
 /* A person found out that it had happened. */
-static enum tide_code say_happened(struct tide_run *r, struct attempt *a, const char *name, struct mark *m,
+static enum tide_code say_happened(struct tide_run *r, struct attempt *a, const char *name, struct recorded *m,
                                    struct tide_step_answer *ret, struct tide_err *err)
 {
     struct draft d = DRAFT_INIT;
@@ -167,14 +167,14 @@ static enum tide_code say_happened(struct tide_run *r, struct attempt *a, const 
     if (code)
         return code;
     a->number = m->attempt;
-    m->state = MARK_COMPLETED;
+    m->state = RECORDED_COMPLETED;
     m->run = 0;
     m->seq = r->appended_seq;
     return answer_stored(r, m, ret, err);
 }
 
 static enum tide_code settle_cut(struct tide_run *r, const struct tide_step_spec *spec, struct attempt *a,
-                                 struct mark *m, struct tide_step_answer *ret, struct tide_err *err)
+                                 struct recorded *m, struct tide_step_answer *ret, struct tide_err *err)
 {
     if (m->once && map_get(&r->happened, str_from(spec->name)))
         return say_happened(r, a, spec->name, m, ret, err);
@@ -192,7 +192,7 @@ static enum tide_code settle_cut(struct tide_run *r, const struct tide_step_spec
 }
 
 static enum tide_code settle_failed(struct tide_run *r, const struct tide_step_spec *spec, struct attempt *a,
-                                    struct mark *m, struct tide_step_answer *ret, struct tide_err *err)
+                                    struct recorded *m, struct tide_step_answer *ret, struct tide_err *err)
 {
     int64_t left = m->retry_at_ms - env_now_ms(r->s->store->env);
 
@@ -212,13 +212,13 @@ static enum tide_code settle_failed(struct tide_run *r, const struct tide_step_s
     return TIDE_OK;
 }
 
-static enum tide_code decide(struct tide_run *r, const struct tide_step_spec *spec, struct attempt *a,
-                             struct tide_step_answer *ret, struct tide_err *err)
+static enum tide_code decide_attempt(struct tide_run *r, const struct tide_step_spec *spec, struct attempt *a,
+                                     struct tide_step_answer *ret, struct tide_err *err)
 {
-    struct mark *m = map_get(&r->done.steps, str_from(a->key));
+    struct recorded *m = map_get(&r->done.steps, str_from(a->key));
 
     memcpy(ret->key, a->idempotency, sizeof ret->key);
-    if (m && !same_args(m, a, spec) && m->state != MARK_FAILED && !(r->flags & TIDE_RUN_ACCEPT_CHANGE)) {
+    if (m && !same_args(m, a, spec) && m->state != RECORDED_FAILED && !(r->flags & TIDE_RUN_ACCEPT_CHANGE)) {
         text_set(&r->changed_step, str_from(spec->name));
         tide_fail_step(err, TIDE_CHANGED, spec->name, "is recorded with other arguments: give it another name");
         return tide_hint_with(err, TIDE_ACTION_RESUME, r->s->head.id, "\"accept_change\":true");
@@ -228,9 +228,9 @@ static enum tide_code decide(struct tide_run *r, const struct tide_step_spec *sp
         return TIDE_OK;
     }
     switch (m->state) {
-    case MARK_COMPLETED:
+    case RECORDED_COMPLETED:
         return answer_stored(r, m, ret, err);
-    case MARK_FAILED:
+    case RECORDED_FAILED:
         return settle_failed(r, spec, a, m, ret, err);
     default:
         return settle_cut(r, spec, a, m, ret, err);
@@ -275,7 +275,7 @@ enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *given, st
                               "is under way already: steps that run in parallel need different names");
     a = attempt_new(r, spec);
     map_put(&r->active, str_from(spec->name), a);
-    code = decide(r, spec, a, &answer, err);
+    code = decide_attempt(r, spec, a, &answer, err);
     if (!code && (answer.state == TIDE_STEP_RUN || answer.state == TIDE_STEP_PROBE)) {
         *ret = answer;
         return TIDE_OK;
@@ -301,9 +301,9 @@ static enum tide_code find_active(struct tide_run *r, const char *name, struct a
     return code;
 }
 
-static struct mark *note(struct tide_run *r, const struct attempt *a, enum mark_state state)
+static struct recorded *note_state(struct tide_run *r, const struct attempt *a, enum recorded_state state)
 {
-    struct mark *m = chain_mark(&r->done.steps, str_from(a->key));
+    struct recorded *m = chain_recorded(&r->done.steps, str_from(a->key));
 
     m->state = state;
     m->run = 0;
@@ -347,7 +347,7 @@ enum tide_code tide_step_begin(tide_run *r, const char *name, int64_t pid, uint6
         return code;
     }
     a->begun = true;
-    note(r, a, MARK_STARTED);
+    note_state(r, a, RECORDED_STARTED);
     log_write(TIDE_LOG_DEBUG, "step started", RUN_FIELDS(r), log_text("step", name),
               log_text("effect", tide_effect_name(a->effect)));
     return TIDE_OK;
@@ -356,11 +356,11 @@ enum tide_code tide_step_begin(tide_run *r, const char *name, int64_t pid, uint6
 static const struct outcome {
     enum tide_outcome outcome;
     const char *kind;
-    enum mark_state state;
+    enum recorded_state state;
 } outcomes[] = {
-    {TIDE_OUTCOME_COMPLETED, "tool.completed", MARK_COMPLETED},
-    {TIDE_OUTCOME_FAILED, "tool.failed", MARK_FAILED},
-    {TIDE_OUTCOME_UNKNOWN, "tool.unknown", MARK_UNKNOWN},
+    {TIDE_OUTCOME_COMPLETED, "tool.completed", RECORDED_COMPLETED},
+    {TIDE_OUTCOME_FAILED, "tool.failed", RECORDED_FAILED},
+    {TIDE_OUTCOME_UNKNOWN, "tool.unknown", RECORDED_UNKNOWN},
 };
 
 static int64_t retry_at(struct tide_run *r, const struct attempt *a, const struct tide_step_result *result)
@@ -405,7 +405,7 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
     struct draft d = DRAFT_INIT;
     const struct outcome *out = NULL;
     struct attempt *a;
-    struct mark *m;
+    struct recorded *m;
     int64_t again_ms;
     enum tide_code code;
 
@@ -416,7 +416,7 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
         if (outcomes[i].outcome == result->outcome)
             out = &outcomes[i];
     }
-    if (!code && (!out || (!a->begun && out->state == MARK_COMPLETED)))
+    if (!code && (!out || (!a->begun && out->state == RECORDED_COMPLETED)))
         code = out ? tide_fail_step(err, TIDE_INVALID, name, "has not begun")
                    : tide_fail(err, TIDE_INVALID, "a step ends completed, failed or unknown");
     if (code)
@@ -427,23 +427,23 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
             *ret = (struct tide_step_answer){.state = TIDE_STEP_STORED, .failed = 1};
         return TIDE_OK;
     }
-    again_ms = out->state == MARK_FAILED ? retry_at(r, a, result) : 0;
+    again_ms = out->state == RECORDED_FAILED ? retry_at(r, a, result) : 0;
     code = draft_outcome(a, name, out, result, again_ms, &d, err);
     code = code ? code : run_append(r, TIDE_APPEND_ANY, &d, a->effect == TIDE_EFFECT_PURE, err);
     draft_done(&d);
     if (code)
         return code;
     INVARIANT(!again_ms || a->effect != TIDE_EFFECT_ONCE); /* only a person has that tried again */
-    m = note(r, a, out->state);
+    m = note_state(r, a, out->state);
     m->retry_at_ms = again_ms;
-    log_write(out->state == MARK_COMPLETED ? TIDE_LOG_DEBUG : TIDE_LOG_WARN, "step ended", RUN_FIELDS(r),
+    log_write(out->state == RECORDED_COMPLETED ? TIDE_LOG_DEBUG : TIDE_LOG_WARN, "step ended", RUN_FIELDS(r),
               log_text("step", name), log_text("outcome", tide_outcome_name(out->outcome)),
               log_text("error", result->error_code), log_text("again", again_ms ? "yes" : NULL));
     if (ret) {
         *ret = (struct tide_step_answer){.state = again_ms ? TIDE_STEP_LATER : TIDE_STEP_STORED,
                                          .attempt = again_ms ? a->number + 1 : a->number,
                                          .retry_at_ms = again_ms,
-                                         .failed = out->state == MARK_FAILED};
+                                         .failed = out->state == RECORDED_FAILED};
         memcpy(ret->key, a->idempotency, sizeof ret->key);
     }
     if (again_ms)
@@ -476,7 +476,7 @@ enum tide_code tide_step_settle(tide_run *r, const char *name, int happened, con
 {
     struct draft d = DRAFT_INIT;
     struct attempt *a;
-    struct mark *m;
+    struct recorded *m;
     enum tide_code code;
 
     ERR_LOCAL(err);
@@ -485,7 +485,7 @@ enum tide_code tide_step_settle(tide_run *r, const char *name, int happened, con
         code = tide_fail_step(err, TIDE_INVALID, name, "needs no settling");
     if (code)
         return code;
-    m = chain_mark(&r->done.steps, str_from(a->key));
+    m = chain_recorded(&r->done.steps, str_from(a->key));
     *ret = (struct tide_step_answer){.state = TIDE_STEP_RUN};
     memcpy(ret->key, a->idempotency, sizeof ret->key);
     if (happened < 0) {
@@ -496,10 +496,10 @@ enum tide_code tide_step_settle(tide_run *r, const char *name, int happened, con
     }
     draft_done(&d);
     if (!code && happened) {
-        m = note(r, a, MARK_COMPLETED);
+        m = note_state(r, a, RECORDED_COMPLETED);
         code = answer_stored(r, m, ret, err);
     } else if (!code) {
-        note(r, a, MARK_FAILED)->undone = true;
+        note_state(r, a, RECORDED_FAILED)->undone = true;
         a->probing = false;
         answer_run(a, m, ret);
         return TIDE_OK;

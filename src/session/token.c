@@ -120,8 +120,8 @@ static enum tide_code find_fate(struct tide_session *s, struct fate *f, struct t
     return code;
 }
 
-static enum tide_code split(struct str text, struct str *ret_id, unsigned char secret[SECRET_BYTES],
-                            struct tide_err *err)
+static enum tide_code split_token(struct str text, struct str *ret_id, unsigned char secret[SECRET_BYTES],
+                                  struct tide_err *err)
 {
     const char *dot = text.len ? memchr(text.ptr, '.', text.len) : NULL;
     size_t n = 0, rest = dot ? (size_t)(text.ptr + text.len - dot - 1) : 0;
@@ -148,7 +148,7 @@ static enum tide_code refuse_token(struct tide_session *s, enum tide_code code, 
     return open ? tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, s->head.id) : code;
 }
 
-static enum tide_code verdict(struct tide_session *s, const struct fate *f, int64_t now_ms, struct tide_err *err)
+static enum tide_code token_verdict(struct tide_session *s, const struct fate *f, int64_t now_ms, struct tide_err *err)
 {
     const struct run *r = &s->state->ledger.run;
 
@@ -171,7 +171,7 @@ enum tide_code token_validate(struct tide_session *s, struct str text, const cha
     unsigned char secret[SECRET_BYTES];
     char hash[TOKEN_HASH_SIZE];
     struct fate f = {.request_id = request_id, .arena = ARENA_INIT};
-    enum tide_code code = split(text, &f.id, secret, err);
+    enum tide_code code = split_token(text, &f.id, secret, err);
 
     *ret_answered_seq = 0;
     if (code)
@@ -185,5 +185,5 @@ enum tide_code token_validate(struct tide_session *s, struct str text, const cha
         return tide_fail(err, TIDE_TOKEN_FOREIGN, "the token is not one of session '%s': it belongs to something else",
                          s->head.id);
     *ret_answered_seq = f.answered_seq;
-    return f.answered_seq ? TIDE_OK : verdict(s, &f, now_ms, err);
+    return f.answered_seq ? TIDE_OK : token_verdict(s, &f, now_ms, err);
 }

@@ -164,7 +164,7 @@ static struct str place_of(struct found *f, const struct json *body, struct str 
                                            STR_ARG(json_get_text(&f->scratch, body, STR("decides"))), STR_ARG(id))));
 }
 
-static void count(struct map *m, struct str place)
+static void count_place(struct map *m, struct str place)
 {
     const int64_t *n = map_get(m, place);
 
@@ -181,7 +181,7 @@ static void find_calls(struct found *f, const struct json *body)
 
         MEM_ROOM(f->calls, f->n_calls, f->cap_calls);
         f->calls[f->n_calls++] = w;
-        count(&f->asked, w.place);
+        count_place(&f->asked, w.place);
     }
 }
 
@@ -197,7 +197,7 @@ static int find_in(void *arg, const struct event *ev)
     if (str_eq(ev->kind, STR("message.assistant")))
         find_calls(f, body);
     else if (str_eq(ev->kind, STR("message.tool")))
-        count(&f->answered, place_of(f, body, json_get_text(&f->scratch, body, STR("tool_call_id"))));
+        count_place(&f->answered, place_of(f, body, json_get_text(&f->scratch, body, STR("tool_call_id"))));
     else if (str_eq(ev->kind, STR("llm.request")) && (v = json_get(body, STR("tools"))))
         f->tools = arena_dup(&f->keep, json_source(v));
     if (ev->seq == f->graph_seq && (v = json_get(body, STR("graph"))))
@@ -330,7 +330,7 @@ static int take_body(void *arg, const struct event *ev)
     return 1;
 }
 
-static enum tide_code describe(struct tide_session *s, struct buf *out, struct tide_err *err)
+static enum tide_code describe_runs(struct tide_session *s, struct buf *out, struct tide_err *err)
 {
     static const char *const names[] = {"title", "agent", "working_dir", "provider"};
     AUTO(buf_done) struct buf program = BUF_INIT(SHOWN_MAX);
@@ -375,7 +375,7 @@ enum tide_code tide_session_show_trust(tide_session *s, struct tide_text *ret_js
 
     ERR_LOCAL(err);
     code = session_sync(s, err);
-    code = code ? code : describe(s, &out, err);
+    code = code ? code : describe_runs(s, &out, err);
     if (code) {
         buf_done(&out);
         return tide_wrap(err, "show what session '%s' would run", s->head.id);
@@ -404,8 +404,8 @@ static void draft_trust(struct draft *d, const struct state *state, struct str s
     draft_close(d);
 }
 
-static enum tide_code append(struct store *store, const struct head *h, const struct draft *d, unsigned flags,
-                             struct tide_err *err)
+static enum tide_code append_trust(struct store *store, const struct head *h, const struct draft *d, unsigned flags,
+                                   struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct event *list = arena_zero(&a, (d->n + 1) * sizeof *list);
@@ -437,14 +437,14 @@ enum tide_code tide_session_trust(tide_session *s, const char *shown, const char
     if (!code && s->head.unverified)
         code = session_take_over(s->store, s->head.id, err) ? err->code : session_sync(s, err);
     code = code ? code : history_prove(s->store, &s->head, s->head.last_seq, err);
-    code = code ? code : describe(s, &now, err);
+    code = code ? code : describe_runs(s, &now, err);
     if (!code && origin_is_ours(s->store, &s->head))
         return TIDE_OK;
     if (!code && shown && !str_eq(buf_view(&now), str_from(shown)))
         code = tide_fail_session(err, TIDE_CONFLICT, s->head.id, "has changed since it was shown: look again");
     if (!code) {
         draft_trust(&d, s->state, buf_view(&now), by ? by : "local");
-        code = append(s->store, &s->head, &d, BATCH_VOUCH, err);
+        code = append_trust(s->store, &s->head, &d, BATCH_VOUCH, err);
     }
     draft_done(&d);
     s->stale = true;
@@ -464,7 +464,7 @@ enum tide_code trust_revoke_imported(struct store *store, const char *id, const 
         return TIDE_OK;
     token_moved(&d, "token.revoked", &runs->ledger.run, "imported", NULL);
     code = store_head(store, str_from(id), &h, err);
-    code = code ? code : append(store, &h, &d, 0, err);
+    code = code ? code : append_trust(store, &h, &d, 0, err);
     draft_done(&d);
     return code;
 }

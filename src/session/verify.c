@@ -12,7 +12,7 @@ struct verifying {
     bool cancelled;
 };
 
-static int count(void *arg, const struct event *ev)
+static int count_event(void *arg, const struct event *ev)
 {
     struct verifying *v = arg;
 
@@ -30,7 +30,7 @@ static enum tide_code verify_head(struct store *store, const struct head *h, str
     /* a fork's chain begins with its parent's digest at the fork point */
     enum tide_code code = h->parent_id[0] ? history_parent(store, h, &parent, err) : TIDE_OK;
 
-    code = code ? code : store_read(store, h, 0, 0, count, v, err);
+    code = code ? code : store_read(store, h, 0, 0, count_event, v, err);
     if (code)
         return code;
     if (v->cancelled)
@@ -54,7 +54,7 @@ static enum tide_code verify_past(struct store *store, const struct head *head, 
         code = history_parent(store, &at, &parent, err);
         if (!code && to >= parent.first_seq) {
             v->total += (uint64_t)(to - parent.first_seq + 1);
-            code = store_read(store, &parent, 0, to, count, v, err);
+            code = store_read(store, &parent, 0, to, count_event, v, err);
         }
     }
     return code;

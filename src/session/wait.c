@@ -105,7 +105,7 @@ enum tide_code run_read_member(struct tide_session *s, int64_t seq, const char *
 enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_text *ret_answer, struct tide_err *err)
 {
     AUTO(buf_done) struct buf key = BUF_INIT(512);
-    const struct mark *m;
+    const struct recorded *m;
     enum tide_code code = run_sure(r, err);
 
     code = code ? code : run_name_check(r, "wait", name, err);
@@ -113,7 +113,7 @@ enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_tex
         return code;
     buf_addf(&key, "%s/%s/1", r->chain_id, name);
     m = map_get(&r->done.waits, buf_view(&key));
-    if (!m || m->state != MARK_ANSWERED)
+    if (!m || m->state != RECORDED_ANSWERED)
         return tide_fail(err, TIDE_NOT_FOUND, "wait '%s' has no answer yet", name);
     return run_read_member(r->s, m->seq, "input", ret_answer, err);
 }
@@ -122,13 +122,13 @@ enum tide_code wait_was_defaulted(struct tide_run *r, const char *name, bool *re
 {
     AUTO(buf_done) struct buf key = BUF_INIT(512);
     struct tide_text by = {NULL, 0};
-    const struct mark *m;
+    const struct recorded *m;
     enum tide_code code;
 
     *ret = false;
     buf_addf(&key, "%s/%s/1", r->chain_id, name);
     m = map_get(&r->done.waits, buf_view(&key));
-    if (!m || m->state != MARK_ANSWERED)
+    if (!m || m->state != RECORDED_ANSWERED)
         return TIDE_OK;
     code = run_read_member(r->s, m->seq, "by", &by, err);
     *ret = !code && strcmp(by.ptr, "\"" SETTLED_BY "\"") == 0;
@@ -179,9 +179,9 @@ static void draft_resumed(struct tide_run *r, struct draft *d, const char *by, c
     draft_close(d);
 }
 
-static void note_wait(struct tide_run *r, const char *key, enum mark_state state, int64_t due_ms)
+static void note_wait(struct tide_run *r, const char *key, enum recorded_state state, int64_t due_ms)
 {
-    struct mark *m = chain_mark(&r->done.waits, str_from(key));
+    struct recorded *m = chain_recorded(&r->done.waits, str_from(key));
 
     m->state = state;
     m->seq = r->appended_seq;
@@ -212,13 +212,13 @@ static enum tide_code take_message(struct tide_run *r, const struct tide_wait_op
         return code;
     }
     r->appended_seq--; /* run.resumed holds the answer */
-    note_wait(r, key, MARK_ANSWERED, 0);
+    note_wait(r, key, RECORDED_ANSWERED, 0);
     *ret_answer = message;
     return TIDE_OK;
 }
 
-static enum tide_code park(struct tide_run *r, const struct tide_wait_options *opt, const char *key,
-                           char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err)
+static enum tide_code park_run(struct tide_run *r, const struct tide_wait_options *opt, const char *key,
+                               char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err)
 {
     struct draft d = DRAFT_INIT;
     struct token token;
@@ -249,7 +249,7 @@ enum tide_code tide_run_wait(tide_run *r, const struct tide_wait_options *given,
     AUTO(mem_freep) char *key = NULL;
     struct tide_wait_options own;
     struct tide_wait_options *opt = &own;
-    const struct mark *m;
+    const struct recorded *m;
     enum tide_code code;
 
     ERR_LOCAL(err);
@@ -260,7 +260,7 @@ enum tide_code tide_run_wait(tide_run *r, const struct tide_wait_options *given,
         return code;
     key = run_key(r, "wait", NULL, opt->name);
     m = map_get(&r->done.waits, str_from(key));
-    if (m && m->state == MARK_ANSWERED) {
+    if (m && m->state == RECORDED_ANSWERED) {
         code = run_read_member(r->s, m->seq, "input", ret_answer, err);
         if (code)
             run_unuse(r, "wait", NULL, opt->name);
@@ -274,7 +274,7 @@ enum tide_code tide_run_wait(tide_run *r, const struct tide_wait_options *given,
         if (!code && opt->kind == TIDE_WAIT_INPUT && r->s->state->ledger.queue.live)
             code = take_message(r, opt, key, ret_answer, err);
         else if (!code)
-            code = park(r, opt, key, ret_token, err);
+            code = park_run(r, opt, key, ret_token, err);
     } while (code == TIDE_CONFLICT);
     if (code && code != TIDE_WAITING)
         run_unuse(r, "wait", NULL, opt->name);
@@ -295,7 +295,7 @@ static enum tide_code sleep_over(struct tide_run *r, const struct tide_wait_opti
     code = run_append(r, TIDE_APPEND_ANY, &d, false, err);
     draft_done(&d);
     if (!code)
-        note_wait(r, key, MARK_ANSWERED, due_ms);
+        note_wait(r, key, RECORDED_ANSWERED, due_ms);
     return code;
 }
 
@@ -322,7 +322,7 @@ enum tide_code tide_run_sleep(tide_run *r, const char *name, int64_t due_ms, int
 {
     const struct tide_wait_options opt = {.size = sizeof opt, .name = name, .kind = TIDE_WAIT_TIMER};
     AUTO(mem_freep) char *key = NULL;
-    const struct mark *m;
+    const struct recorded *m;
     enum tide_code code;
 
     ERR_LOCAL(err);
@@ -334,7 +334,7 @@ enum tide_code tide_run_sleep(tide_run *r, const char *name, int64_t due_ms, int
         return code;
     key = run_key(r, "wait", NULL, name);
     m = map_get(&r->done.waits, str_from(key));
-    if (m && m->state == MARK_ANSWERED)
+    if (m && m->state == RECORDED_ANSWERED)
         return TIDE_OK;
     if (m && m->due_ms) /* it was begun in an earlier run: due then, not anew */
         due_ms = m->due_ms;

@@ -208,7 +208,7 @@ enum tide_code mark_without_log(struct files_store *s, struct files_log *l, stru
                   l->id, l->id, l->id);
         return tide_hint(err, TIDE_ACTION_DELETE, l->id);
     }
-    if (code || !((l->mark.state == MARK_OK && l->mark.seq) || card_last_seq(s, l->id) > 0))
+    if (code || !((l->mark.state == MARK_OK && l->mark.seq) || session_file_last_seq(s, l->id) > 0))
         return code;
     return fail_log_gone(l->id, err);
 }
@@ -225,7 +225,8 @@ bool mark_fits(const struct files_log *l, int64_t first, int64_t last, const uns
 /* Whether something else says that it was given back where it ends, or it came from elsewhere. */
 static bool is_clean_without(struct files_store *s, const struct files_log *l, const char **ret_why)
 {
-    int64_t card = card_last_seq(s, l->id), known = card > l->head_seq ? card : l->head_seq;
+    int64_t session_file = session_file_last_seq(s, l->id),
+            known = session_file > l->head_seq ? session_file : l->head_seq;
     struct files_lease lease;
     struct tide_err err;
 
@@ -249,7 +250,7 @@ enum tide_code mark_lost(struct files_log *l, struct tide_err *err)
     return tide_err_copy(err, &l->damage);
 }
 
-static enum tide_code judge(struct files_store *s, struct files_log *l, struct tide_err *err)
+static enum tide_code judge_end(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     const char *why;
 
@@ -276,7 +277,7 @@ enum tide_code mark_judge(struct files_store *s, struct files_log *l, struct tid
                           "back",
                           l->id);
         hint_accept_loss(&l->damage);
-    } else if (judge(s, l, &l->damage) == TIDE_OK)
+    } else if (judge_end(s, l, &l->damage) == TIDE_OK)
         return TIDE_OK;
     return tide_err_copy(err, &l->damage);
 }
@@ -298,7 +299,7 @@ static enum tide_code adopt_one(void *arg, const char *id, bool hidden)
 
     if (hidden || log_refresh(s, l, false, a->err) || !l->file || l->hidden || l->unverified || log_is_empty(l))
         return TIDE_OK; /* whoever looks at it is told */
-    if (l->mark.state != MARK_NONE || card_last_seq(s, id) == l->h.last_seq)
+    if (l->mark.state != MARK_NONE || session_file_last_seq(s, id) == l->h.last_seq)
         return TIDE_OK;
     if (s->base.env->ops->lock(l->file, 0, NULL))
         return TIDE_OK; /* somebody is at work in it, and makes one */

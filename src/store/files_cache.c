@@ -88,7 +88,7 @@ static bool fits_log(struct files_store *s, struct files_log *l, int64_t seq, in
                      const unsigned char digest[DIGEST_SIZE], struct origin_proof *ret_proof)
 {
     struct line_walk w = {.s = s, .file = l->file, .next = at, .limit = end ? end : l->end};
-    struct line_mark m;
+    struct line_fields m;
     struct tide_err err;
     struct str line;
     int64_t got;
@@ -141,7 +141,7 @@ static void write_head(struct files_log *l, struct str summary, struct buf *out)
     if (b) {
         json_out_kint(&o, STR("block"), l->first_block + (int64_t)l->n_blocks - 1);
         json_out_kint(&o, STR("block_offset"), b->offset);
-        put_hex(&o, "block_marks", b->marks, sizeof b->marks);
+        put_hex(&o, "block_checkpoint_bits", b->marks, sizeof b->marks);
     }
     json_out_kint(&o, STR("state"), l->state_seq);
     json_out_kstr(&o, STR("summary"), summary);
@@ -195,7 +195,7 @@ static void take_block(struct files_log *l, struct arena *a, const struct json *
     l->n_blocks = l->cap_blocks = 1;
     l->first_block = number;
     b->offset = json_get_int(v, STR("block_offset"), -1);
-    if (!hex_decode(b->marks, sizeof b->marks, json_get_text(a, v, STR("block_marks"))) || b->offset < 0)
+    if (!hex_decode(b->marks, sizeof b->marks, json_get_text(a, v, STR("block_checkpoint_bits"))) || b->offset < 0)
         l->n_blocks = 0;
 }
 
@@ -409,7 +409,7 @@ static bool block_fits(struct files_store *s, struct files_log *l, int64_t numbe
 {
     struct line_walk w = {.s = s, .file = l->file, .text = {l->text, l->text_len}, .next = b->offset, .limit = l->end};
     int64_t first = number * BLOCK_EVENTS + 1, seq = 0;
-    struct line_mark m;
+    struct line_fields m;
     struct tide_err err;
     struct str line;
     bool fits;
@@ -444,7 +444,7 @@ static enum tide_code make_index(struct files_store *s, struct files_log *l, str
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct line_walk w = {.s = s, .file = l->file, .text = {l->text, l->text_len}, .limit = l->end};
-    struct line_mark m;
+    struct line_fields m;
     struct event ev;
     struct str line;
     int64_t seq;

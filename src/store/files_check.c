@@ -88,7 +88,7 @@ static void problem(struct store_check *check, const char *where, const char *wh
 }
 
 /* Still: whoever deletes a session takes them away before the log. */
-static bool has_card(struct files_store *s, const char *id, const char *suffix)
+static bool has_session_file(struct files_store *s, const char *id, const char *suffix)
 {
     return files_is(s, "sessions", id, suffix, ENV_FILE);
 }
@@ -139,9 +139,9 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
                      "session %s is unverified: its lines are another program's, without digests; the first write "
                      "gives them some",
                      id);
-    if (!code && !l->exists && has_card(c->s, id, ".json") && !has_card(c->s, id, ".tokens.json"))
+    if (!code && !l->exists && has_session_file(c->s, id, ".json") && !has_session_file(c->s, id, ".tokens.json"))
         note_odd(c, id, ".json"); /* of ours there are always two */
-    else if (!code && !l->exists && has_card(c->s, id, ".json"))
+    else if (!code && !l->exists && has_session_file(c->s, id, ".json"))
         problem(c->check, id, "its log is gone: put the file back, or delete what else there is of it");
     else if (!code && l->exists && log_is_empty(l))
         problem(c->check, id, "its log holds no event: it is no session; delete the file");
@@ -178,7 +178,7 @@ static bool is_missed(struct files_store *s, const char *name, enum env_kind kin
     if (!is_of_session(name) || strcmp(name + len, ".messages.jsonl") != 0)
         return false;
     snprintf(id, sizeof id, "%.*s", (int)len, name);
-    return kind == ENV_LINK || has_card(s, id, ".json");
+    return kind == ENV_LINK || has_session_file(s, id, ".json");
 }
 
 /* The last of its files that is there: whoever deletes a session takes it away before the log. */
@@ -191,7 +191,8 @@ static bool is_left_alone(struct files_store *s, const char *name)
         return false;
     snprintf(id, sizeof id, "%.*s", (int)len, name);
     log_name(log, id, false);
-    return !has_card(s, log, "") && !has_card(s, id, ".json") && !has_card(s, id, ".mark") && has_card(s, name, "");
+    return !has_session_file(s, log, "") && !has_session_file(s, id, ".json") && !has_session_file(s, id, ".mark") &&
+           has_session_file(s, name, "");
 }
 
 static enum tide_code check_name(void *arg, const char *name, enum env_kind kind)

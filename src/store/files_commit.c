@@ -23,7 +23,7 @@ static void fail_part(struct files_store *s, struct part *p, const struct tide_e
 
 static void write_lines(struct part *p)
 {
-    struct line_mark m = {.more = (int64_t)p->n_lines - 1, .verified = true};
+    struct line_fields m = {.more = (int64_t)p->n_lines - 1, .verified = true};
     size_t n = 0, bytes = 0;
 
     for (size_t i = 0; i < p->n; i++)
@@ -40,8 +40,8 @@ static void write_lines(struct part *p)
 }
 
 /* A little more than is needed, for whoever goes on writing; when there is no room for that, what is needed. */
-static enum tide_code reserve(struct files_store *s, struct files_log *l, int64_t end, bool goes_on,
-                              struct tide_err *err)
+static enum tide_code reserve_space(struct files_store *s, struct files_log *l, int64_t end, bool goes_on,
+                                    struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     enum tide_code code;
@@ -85,7 +85,7 @@ static enum tide_code lease_first(struct files_store *s, struct part *p, struct 
 }
 
 /* The lease was not taken after all: what stood there before comes back; recovery looks at it if the lines may come back, too. */
-static void untake(struct files_store *s, struct part *p, bool unknown)
+static void untake_lease(struct files_store *s, struct part *p, bool unknown)
 {
     struct files_lease now;
     struct tide_err err;
@@ -122,12 +122,12 @@ static enum tide_code mend_end(struct files_store *s, struct files_log *l, struc
 static void refuse_part(struct files_store *s, struct part *p, enum tide_code code, struct tide_err *err)
 {
     err->code = code;
-    untake(s, p, false);
+    untake_lease(s, p, false);
     fail_part(s, p, err);
 }
 
 /* Everything that must be there before the lines. */
-static void prepare(struct files_store *s, struct part *p)
+static void prepare_part(struct files_store *s, struct part *p)
 {
     struct tide_err err = {0};
     enum tide_code code = TIDE_OK;
@@ -136,8 +136,8 @@ static void prepare(struct files_store *s, struct part *p)
         code = mend_end(s, p->l, &err);
     if (!code && p->n_lines) {
         write_lines(p);
-        code = reserve(s, p->l, p->l->end + (int64_t)p->lines.len, p->lease.boot[0],
-                       &err); /* or a lease is taken in vain */
+        code = reserve_space(s, p->l, p->l->end + (int64_t)p->lines.len, p->lease.boot[0],
+                             &err); /* or a lease is taken in vain */
     }
     if (!code && goes_first(p))
         code = lease_first(s, p, &err);
@@ -163,7 +163,7 @@ static void take_back(struct files_store *s, struct part *p, struct tide_err *er
                            NULL); /* seen by all, and rewritten */
     p->l->looked = -1;
     p->l->allocated = 0;
-    untake(s, p, true);
+    untake_lease(s, p, true);
     err->code = TIDE_UNKNOWN;
     tide_wrap(err, "the disk failed while the events were being stored; whether they are there is not known");
     fail_part(s, p, err);
@@ -215,7 +215,7 @@ static void save_states(struct files_store *s, struct part *p)
 }
 
 /* It is on disk. */
-static void finish(struct files_store *s, struct part *p)
+static void finish_part(struct files_store *s, struct part *p)
 {
     struct tide_err err = {0};
     bool given_back = !p->lease.boot[0] && (p->changed || p->n_lines);
@@ -236,8 +236,9 @@ static void finish(struct files_store *s, struct part *p)
     INVARIANT(p->l->h.last_seq >= p->l->mark.seq); /* never less than was acknowledged */
     mark_write(s, p->l);                           /* all of it is on disk, and nobody was told yet */
     if (!p->l->hidden || p->reveal)
-        files_put_cards(s, p->l->id, p->card, p->tokens); /* before the lease goes: nobody can delete it meanwhile */
-    if (settle_lease(s, p, &err))                         /* it stays ours on disk, and nobody knows of it */
+        files_put_session_files(s, p->l->id, p->session_file,
+                                p->tokens); /* before the lease goes: nobody can delete it meanwhile */
+    if (settle_lease(s, p, &err))           /* it stays ours on disk, and nobody knows of it */
         orphan_note(&s->orphans, p->l->id, p->lease.epoch, 0);
     if (p->reveal && !p->code && files_reveal(s, p->l, &err))
         fail_part(s, p, &err);
@@ -249,7 +250,8 @@ static void finish(struct files_store *s, struct part *p)
     save_states(s, p);
     if (given_back)
         p->l->clean_end = p->l->end;
-    if (given_back || p->has_state || p->card.len) /* one older than the card would hide what is gone behind it */
+    if (given_back || p->has_state ||
+        p->session_file.len) /* one older than the session file would hide what is gone behind it */
         cache_save_head(s, p->l, p->summary);
 }
 
@@ -316,7 +318,7 @@ static bool any_due(const struct parts *all)
 }
 
 /* They are acknowledged when they are on disk, and no sync of anybody failed meanwhile. */
-static void settle(struct parts *all, struct word_at *at)
+static void settle_parts(struct parts *all, struct word_at *at)
 {
     struct tide_err err;
 
@@ -335,7 +337,7 @@ static void settle(struct parts *all, struct word_at *at)
     }
 }
 
-static void flush(struct parts *all)
+static void flush_parts(struct parts *all)
 {
     struct files_store *s = all->s;
     struct tide_err err;
@@ -345,17 +347,17 @@ static void flush(struct parts *all)
 
     for (size_t i = 0; i < all->n; i++)
         if (!all->at[i].code && all->at[i].n)
-            prepare(s, &all->at[i]);
+            prepare_part(s, &all->at[i]);
     begun = any_due(all);
     code = begun ? word_begin(s, &at, &err) : TIDE_OK;
     word_committing(s, true); /* the first one of a process has its place there only now */
     if (begun && !code)
-        settle(all, &at);
+        settle_parts(all, &at);
     for (size_t i = 0; i < all->n; i++) {
         if (code && is_due(&all->at[i]))
             refuse_part(s, &all->at[i], code, &err);
         if (!all->at[i].code && all->at[i].n)
-            finish(s, &all->at[i]);
+            finish_part(s, &all->at[i]);
     }
     parts_unlock(all);
 }
@@ -386,7 +388,7 @@ void files_commit(struct store *store, struct batch *list)
         parts_lock(&all, b, end);
         for (; b != end; b = b->next)
             parts_offer(&all, b);
-        flush(&all);
+        flush_parts(&all);
     }
     files_changed(s);
     word_committing(s, false);

@@ -133,7 +133,7 @@ static void write_first(struct files_store *s, struct making *m, struct buf *out
 {
     struct batch *b = m->b;
     struct head *h = &m->h;
-    struct line_mark mark = {.more = (int64_t)b->n - 1, .verified = true, .parent_seq = h->parent_seq};
+    struct line_fields mark = {.more = (int64_t)b->n - 1, .verified = true, .parent_seq = h->parent_seq};
     int64_t now = env_now_ms(s->base.env);
 
     memcpy(mark.parent, h->parent_id, sizeof mark.parent);
@@ -231,7 +231,7 @@ static enum tide_code put_lines(struct files_store *s, struct making *m, struct 
 }
 
 /* It is not made after all. */
-static void unmake(struct files_store *s, struct making *m)
+static void unmake_files(struct files_store *s, struct making *m)
 {
     const struct env_ops *ops = s->base.env->ops;
     char path[FILES_PATH];
@@ -299,7 +299,7 @@ static bool take_over(struct files_store *s, struct making *m)
     return true;
 }
 
-static void told(struct files_store *s, struct making *m)
+static void tell_maker(struct files_store *s, struct making *m)
 {
     struct batch *b = m->b;
     struct files_log *l = m->l;
@@ -321,7 +321,7 @@ static void told(struct files_store *s, struct making *m)
     if (b->flags & BATCH_RELEASE)
         cache_save_head(s, l, here ? b->summary : STR(""));
     if (here && !l->hidden)
-        files_put_cards(s, l->id, b->card, b->tokens);
+        files_put_session_files(s, l->id, b->session_file, b->tokens);
 }
 
 static void refuse_existing(struct files_store *s, struct batch *b, struct files_log *l, struct tide_err *err)
@@ -340,7 +340,7 @@ static void refuse_existing(struct files_store *s, struct batch *b, struct files
 }
 
 /* Whether it may be made, and its file; the rest is done for all at once. */
-static bool begin(struct files_store *s, struct batch *b, struct making *m)
+static bool begin_making(struct files_store *s, struct batch *b, struct making *m)
 {
     struct tide_err err = {0};
     enum tide_code code = TIDE_OK;
@@ -363,7 +363,7 @@ static bool begin(struct files_store *s, struct batch *b, struct making *m)
     m->l->busy = true;
     m->code = begin_log(s, m, &m->err);
     if (m->code) {
-        unmake(s, m);
+        unmake_files(s, m);
         m->l->busy = false;
     }
     return !m->code;
@@ -433,7 +433,7 @@ static void write_all(struct files_store *s, struct making *list, size_t n)
 }
 
 /* All of them get their names, and their directory one sync. */
-static void conclude(struct files_store *s, struct making *list, size_t n)
+static void conclude_making(struct files_store *s, struct making *list, size_t n)
 {
     const struct env_ops *ops = s->base.env->ops;
     char path[FILES_PATH];
@@ -463,9 +463,9 @@ static void conclude(struct files_store *s, struct making *list, size_t n)
             m->err = err;
         }
         if (m->code)
-            unmake(s, m);
+            unmake_files(s, m);
         else
-            told(s, m);
+            tell_maker(s, m);
         buf_done(&m->lines);
         m->l->busy = false;
     }
@@ -492,9 +492,9 @@ struct batch *files_create(struct files_store *s, struct batch *b)
         if (!locked)
             batch_refuse_as(b, &err);
         else
-            n += begin(s, b, &list[n]);
+            n += begin_making(s, b, &list[n]);
     }
-    conclude(s, list, n);
+    conclude_making(s, list, n);
     if (locked)
         s->base.env->ops->unlock(s->lock);
     free(list);

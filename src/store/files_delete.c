@@ -29,14 +29,14 @@ static enum tide_code drop_torn(void *arg, const char *name, enum env_kind kind)
 }
 
 /* A snapshot without a log would be a session of somebody else's: it goes first. */
-static enum tide_code erase_cards(struct files_store *s, struct files_log *l, struct tide_err *err)
+static enum tide_code erase_session_files(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
-    static const char *const cards[] = {".json", ".tokens.json"};
+    static const char *const session_files[] = {".json", ".tokens.json"};
     enum tide_code code = TIDE_OK;
     char path[FILES_PATH];
 
     for (size_t i = 0; i < 2 && !code; i++) {
-        files_path(s, path, "sessions", l->id, cards[i]);
+        files_path(s, path, "sessions", l->id, session_files[i]);
         code = s->base.env->ops->unlink(s->base.env, path, err);
     }
     return code ? code : files_sync_dir(s, "sessions", err);
@@ -48,7 +48,7 @@ enum tide_code files_erase(struct files_store *s, struct files_log *l, struct ti
     const struct env_ops *ops = s->base.env->ops;
     char path[FILES_PATH], dir[FILES_PATH];
     struct leftovers d = {s, l->id};
-    enum tide_code code = erase_cards(s, l, err);
+    enum tide_code code = erase_session_files(s, l, err);
 
     code = code ? code : mark_clear(s, l, err); /* without its log it would say that one is missing */
     log_path(s, path, l->id, l->hidden);
@@ -141,8 +141,8 @@ static void refuse_held(struct files_store *s, struct files_log *l, struct batch
 }
 
 /*
- * Who appends holds the lock of the log until the lease and the cards are written. Without it a lease that is just being taken
- * would not be seen, and cards that are just being written would come behind the log's end: of a session that is gone.
+ * Who appends holds the lock of the log until the lease and the session files are written. Without it a lease that is just being taken
+ * would not be seen, and session files that are just being written would come behind the log's end: of a session that is gone.
  */
 static enum tide_code lock_log(struct files_store *s, struct files_log *l, struct tide_err *err)
 {

@@ -52,7 +52,7 @@ static bool is_of(struct arena *a, const struct json *snapshot, const char *id)
            str_eq(json_get_text(a, snapshot, STR("session_id")), str_from(id));
 }
 
-int64_t card_last_seq(struct files_store *s, const char *id)
+int64_t session_file_last_seq(struct files_store *s, const char *id)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX);
@@ -110,7 +110,7 @@ static struct json_out begin_line(struct buf *out, int64_t seq, const struct jso
 static bool end_line(struct buf *out, size_t from, struct json_out *o)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct line_mark m;
+    struct line_fields m;
     struct event ev;
 
     json_out_end(o, '}');
@@ -203,13 +203,13 @@ static bool put_snapshot(struct files_store *s, const struct json *v, const stru
 /* ---- a log without digests ---- */
 
 /* Every line of its own: what was written at once nobody knows. Goes on from *t. */
-static enum tide_code chain(struct files_store *s, const char *id, struct line_walk *w, struct told *t, struct buf *out,
-                            struct tide_err *err)
+static enum tide_code chain_lines(struct files_store *s, const char *id, struct line_walk *w, struct told *t,
+                                  struct buf *out, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    const struct line_mark plain = {.verified = true};
+    const struct line_fields plain = {.verified = true};
     unsigned char before[DIGEST_SIZE];
-    struct line_mark m;
+    struct line_fields m;
     struct event ev;
     struct str line;
 
@@ -236,12 +236,12 @@ static enum tide_code chain_text(struct files_store *s, const char *id, struct s
 {
     struct line_walk w = {.s = s, .text = text, .limit = (int64_t)text.len};
 
-    return text.len ? chain(s, id, &w, t, out, err) : TIDE_OK;
+    return text.len ? chain_lines(s, id, &w, t, out, err) : TIDE_OK;
 }
 
 /* Under a name that is free, or has it already. */
-static enum tide_code keep(struct files_store *s, const char *id, struct str bytes, char name[TIDE_ID_SIZE + 24],
-                           struct tide_err *err)
+static enum tide_code keep_aside(struct files_store *s, const char *id, struct str bytes, char name[TIDE_ID_SIZE + 24],
+                                 struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
 
@@ -271,7 +271,7 @@ static enum tide_code keep_original(struct files_store *s, struct files_log *l, 
     if (!code)
         code = room ? s->base.env->ops->pread(l->file, room, (size_t)st.size, 0, &bytes.len, err)
                     : tide_fail(err, TIDE_TOO_BIG, "the log of session '%s' is too big", l->id);
-    return code ? code : keep(s, l->id, buf_view(&bytes), name, err);
+    return code ? code : keep_aside(s, l->id, buf_view(&bytes), name, err);
 }
 
 /* What the snapshot says besides, behind the log; it is kept as well. */
@@ -290,7 +290,7 @@ static enum tide_code add_snapshot(struct files_store *s, struct files_log *l, s
         return code;
     put_snapshot(s, v, t, &more);
     code = chain_text(s, l->id, buf_view(&more), t, out, err);
-    return code ? code : keep(s, l->id, buf_view(&text), kept, err);
+    return code ? code : keep_aside(s, l->id, buf_view(&text), kept, err);
 }
 
 enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struct tide_err *err)
@@ -299,7 +299,7 @@ enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struc
     struct line_walk w = {.s = s, .file = l->file, .limit = l->end};
     struct told t = {0};
     char name[FILES_PATH], kept[TIDE_ID_SIZE + 24];
-    enum tide_code code = chain(s, l->id, &w, &t, &lines, err);
+    enum tide_code code = chain_lines(s, l->id, &w, &t, &lines, err);
 
     code = code ? code : keep_original(s, l, kept, err);
     code = code ? code : add_snapshot(s, l, &t, &lines, err);
@@ -323,7 +323,7 @@ enum tide_code foreign_has_open_run(struct files_store *s, struct files_log *l, 
     struct line_walk w = {.s = s, .file = l->file, .text = {l->text, l->text_len}, .limit = l->end};
     AUTO(buf_done) struct buf more = BUF_INIT(2 * SNAPSHOT_MAX), text = BUF_INIT(SNAPSHOT_MAX);
     bool open = false, any = l->text != NULL; /* of a snapshot alone all that it says stands in the text */
-    struct line_mark m;
+    struct line_fields m;
     struct event ev;
     struct str line;
     struct json *v;
@@ -360,7 +360,7 @@ static void take_text(struct files_store *s, struct files_log *l, struct buf *te
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct line_walk w = {.s = s, .text = buf_view(text), .limit = (int64_t)text->len};
     struct tide_err err;
-    struct line_mark m;
+    struct line_fields m;
     struct event ev;
     struct str line;
 
@@ -405,7 +405,7 @@ static enum tide_code write_begun(struct files_store *s, struct files_log *l, st
 
     files_path(s, path, "sessions", l->id, ".json");
     code = code ? code : files_get(s, path, SNAPSHOT_MAX, &text, err);
-    code = code ? code : keep(s, l->id, buf_view(&text), kept, err);
+    code = code ? code : keep_aside(s, l->id, buf_view(&text), kept, err);
     log_name(name, l->id, false);
     code = code ? code : files_put(s, "sessions", name, buf_view(&lines), true, err);
     if (code)

@@ -62,23 +62,23 @@ static void add_time(struct buf *out, int64_t ms)
     buf_add_char(out, '"');
 }
 
-static void add_mark(struct buf *out, const struct event *ev, const struct line_mark *mark)
+static void add_fields(struct buf *out, const struct event *ev, const struct line_fields *fields)
 {
     buf_add_str(out, STR(",\"tidemark\":{\"epoch\":"));
     buf_add_int(out, ev->epoch);
     buf_add_str(out, STR(",\"more\":"));
-    buf_add_int(out, mark->more);
-    if (mark->at) {
+    buf_add_int(out, fields->more);
+    if (fields->at) {
         buf_add_str(out, STR(",\"at\":"));
-        buf_add_int(out, mark->at);
+        buf_add_int(out, fields->at);
     }
-    if (mark->parent[0]) {
+    if (fields->parent[0]) {
         buf_add_str(out, STR(",\"parent\":\""));
-        buf_add_str(out, str_from(mark->parent));
+        buf_add_str(out, str_from(fields->parent));
         buf_add_str(out, STR("\",\"parent_seq\":"));
-        buf_add_int(out, mark->parent_seq);
+        buf_add_int(out, fields->parent_seq);
         buf_add_str(out, STR(",\"before\":\""));
-        add_hex(out, mark->before, DIGEST_SIZE);
+        add_hex(out, fields->before, DIGEST_SIZE);
         buf_add_char(out, '"');
     }
     if (ev->proof.set) {
@@ -91,7 +91,7 @@ static void add_mark(struct buf *out, const struct event *ev, const struct line_
     buf_add_str(out, STR("\"}"));
 }
 
-void line_write(struct buf *out, const struct event *ev, const struct line_mark *mark)
+void line_write(struct buf *out, const struct event *ev, const struct line_fields *fields)
 {
     buf_add_str(out, STR("{\"seq\":"));
     buf_add_int(out, ev->seq);
@@ -103,7 +103,7 @@ void line_write(struct buf *out, const struct event *ev, const struct line_mark 
         buf_add_char(out, ',');
         buf_add(out, ev->body.ptr + 1, ev->body.len - 2);
     }
-    add_mark(out, ev, mark);
+    add_fields(out, ev, fields);
     buf_add_str(out, STR("}\n"));
 }
 
@@ -125,7 +125,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool take(struct piece *l, struct str text)
+static bool take_text(struct piece *l, struct str text)
 {
     if ((size_t)(l->end - l->p) < text.len || memcmp(l->p, text.ptr, text.len) != 0)
         return false;
@@ -214,7 +214,7 @@ static size_t kind_len(struct str s)
 
 static bool take_seq(struct piece *l, int64_t *ret_seq)
 {
-    return take(l, STR("{\"seq\":")) && take_int(l, ret_seq) && *ret_seq >= 1 && take(l, STR(",\"ts\":"));
+    return take_text(l, STR("{\"seq\":")) && take_int(l, ret_seq) && *ret_seq >= 1 && take_text(l, STR(",\"ts\":"));
 }
 
 /* Leaves the piece behind the quoted text or the number. */
@@ -233,11 +233,11 @@ static bool pass_time(struct piece *l, struct str *ret_source)
 
 static bool take_kind(struct piece *l, struct str *ret_kind)
 {
-    if (!take(l, STR(",\"kind\":\"")))
+    if (!take_text(l, STR(",\"kind\":\"")))
         return false;
     *ret_kind = (struct str){l->p, kind_len((struct str){l->p, (size_t)(l->end - l->p)})};
     l->p += ret_kind->len;
-    return ret_kind->len && take(l, STR("\""));
+    return ret_kind->len && take_text(l, STR("\""));
 }
 
 /* A time has one way to be written: a line that says the same in another way is not as it was written. */
@@ -250,7 +250,7 @@ static bool read_own_time(struct str source, int64_t *ret_ms)
     return int_of(source, ret_ms) && !time_text(*ret_ms, text);
 }
 
-static bool take_last_fork(struct piece *l, struct line_mark *ret)
+static bool take_last_fork(struct piece *l, struct line_fields *ret)
 {
     return take_last(l, STR("\"")) && take_last_hex(l, ret->before, DIGEST_SIZE) &&
            take_last(l, STR(",\"before\":\"")) && take_last_int(l, &ret->parent_seq) &&
@@ -269,14 +269,14 @@ static void take_last_origin(struct piece *l, struct origin_proof *ret)
         *l = at;
 }
 
-static bool mark_fits(const struct line_mark *mark, int64_t seq)
+static bool fields_fit(const struct line_fields *fields, int64_t seq)
 {
-    return mark->more >= 0 && mark->at >= 0 && mark->at < seq &&
-           (!mark->parent[0] || (mark->parent_seq == seq - 1 && !mark->at));
+    return fields->more >= 0 && fields->at >= 0 && fields->at < seq &&
+           (!fields->parent[0] || (fields->parent_seq == seq - 1 && !fields->at));
 }
 
 /* Every byte of the end decides what stands before it: there is one way to read it. */
-static bool take_last_mark(struct piece *l, int64_t seq, struct line_mark *ret)
+static bool take_last_fields(struct piece *l, int64_t seq, struct line_fields *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->verified = true;
@@ -294,7 +294,7 @@ static bool take_last_mark(struct piece *l, int64_t seq, struct line_mark *ret)
             return false;
     }
     return take_last(l, STR(",\"more\":")) && take_last_int(l, &ret->epoch) &&
-           take_last(l, STR(",\"tidemark\":{\"epoch\":")) && mark_fits(ret, seq);
+           take_last(l, STR(",\"tidemark\":{\"epoch\":")) && fields_fit(ret, seq);
 }
 
 /* Behind the quote that ends the string; NULL: it does not end. */
@@ -351,34 +351,34 @@ static bool wrap_body(struct arena *a, const struct piece *l, struct str *ret_bo
     return true;
 }
 
-static bool read_own(struct arena *a, struct str line, struct event *ret, struct line_mark *ret_mark)
+static bool read_own(struct arena *a, struct str line, struct event *ret, struct line_fields *ret_fields)
 {
     struct piece l = piece_of(line);
     struct event ev = {0};
-    struct line_mark mark;
+    struct line_fields fields;
     struct str time;
 
     if (!take_seq(&l, &ev.seq) || !pass_time(&l, &time) || !take_kind(&l, &ev.kind) ||
-        !read_own_time(time, &ev.ts_ms) || !take_last_mark(&l, ev.seq, &mark) || !wrap_body(a, &l, &ev.body))
+        !read_own_time(time, &ev.ts_ms) || !take_last_fields(&l, ev.seq, &fields) || !wrap_body(a, &l, &ev.body))
         return false;
-    ev.epoch = mark.epoch;
-    memcpy(ev.digest, mark.digest, DIGEST_SIZE);
-    ev.proof = mark.proof;
+    ev.epoch = fields.epoch;
+    memcpy(ev.digest, fields.digest, DIGEST_SIZE);
+    ev.proof = fields.proof;
     *ret = ev;
-    *ret_mark = mark;
+    *ret_fields = fields;
     return true;
 }
 
-bool line_peek(struct str line, int64_t *ret_seq, struct line_mark *ret_mark)
+bool line_peek(struct str line, int64_t *ret_seq, struct line_fields *ret_fields)
 {
     struct piece l = piece_of(line);
-    struct line_mark mark;
+    struct line_fields fields;
     int64_t seq;
 
-    if (!take_seq(&l, &seq) || !take_last_mark(&l, seq, &mark))
+    if (!take_seq(&l, &seq) || !take_last_fields(&l, seq, &fields))
         return false;
     *ret_seq = seq;
-    *ret_mark = mark;
+    *ret_fields = fields;
     return true;
 }
 
@@ -434,7 +434,7 @@ static bool get_digest(struct arena *a, const struct json *object, struct str ke
 }
 
 /* Exactly the members that we write, in any order: more would say something that we do not understand. */
-static bool read_mark(struct arena *a, const struct json *v, int64_t seq, struct line_mark *ret)
+static bool read_fields(struct arena *a, const struct json *v, int64_t seq, struct line_fields *ret)
 {
     bool fork = json_get(v, STR("parent")), later = json_get(v, STR("at")), proved = json_get(v, STR("origin"));
     struct str parent = json_get_text(a, v, STR("parent"));
@@ -457,18 +457,18 @@ static bool read_mark(struct arena *a, const struct json *v, int64_t seq, struct
     if (fork)
         memcpy(ret->parent, parent.ptr, parent.len);
     ret->verified = true;
-    return mark_fits(ret, seq);
+    return fields_fit(ret, seq);
 }
 
-/* Whether the last member is a mark under another name: one of ours with a damaged name, not a line of others. */
-static bool lost_its_mark(struct arena *a, const struct json *object, int64_t seq)
+/* Whether the last member is our member under another name: one of ours with a damaged name, not a line of others. */
+static bool lost_its_name(struct arena *a, const struct json *object, int64_t seq)
 {
     const struct json *last = object->first;
-    struct line_mark mark;
+    struct line_fields fields;
 
     while (last->next)
         last = last->next;
-    return !json_get(object, STR("tidemark")) && read_mark(a, last, seq, &mark);
+    return !json_get(object, STR("tidemark")) && read_fields(a, last, seq, &fields);
 }
 
 static bool read_kind(struct arena *tree, struct arena *a, const struct json *v, struct str *ret)
@@ -509,26 +509,26 @@ static struct str rest_of(struct arena *a, struct json *object, size_t max)
     return arena_dup(a, buf_view(&out));
 }
 
-static bool read_json(struct arena *a, struct str line, struct event *ret, struct line_mark *ret_mark)
+static bool read_json(struct arena *a, struct str line, struct event *ret, struct line_fields *ret_fields)
 {
     AUTO(arena_done) struct arena tree = ARENA_INIT; /* many times as large as the line */
     const struct json_limits limits = {PARSED_MAX, 0};
     struct event ev = {0};
-    struct line_mark mark;
+    struct line_fields fields;
     struct json *v;
 
     if (line.len > PARSED_MAX || !is_balanced(piece_of(line)) || json_parse(&tree, line, &limits, &v, NULL, NULL) ||
-        !get_int(v, STR("seq"), &ev.seq) || ev.seq < 1 || lost_its_mark(&tree, v, ev.seq) ||
-        !read_mark(&tree, json_get(v, STR("tidemark")), ev.seq, &mark) ||
-        !read_time(&tree, json_get(v, STR("ts")), mark.verified, &ev.ts_ms) ||
+        !get_int(v, STR("seq"), &ev.seq) || ev.seq < 1 || lost_its_name(&tree, v, ev.seq) ||
+        !read_fields(&tree, json_get(v, STR("tidemark")), ev.seq, &fields) ||
+        !read_time(&tree, json_get(v, STR("ts")), fields.verified, &ev.ts_ms) ||
         !read_kind(&tree, a, json_get(v, STR("kind")), &ev.kind))
         return false;
-    ev.epoch = mark.epoch;
-    memcpy(ev.digest, mark.digest, DIGEST_SIZE);
-    ev.proof = mark.proof;
+    ev.epoch = fields.epoch;
+    memcpy(ev.digest, fields.digest, DIGEST_SIZE);
+    ev.proof = fields.proof;
     ev.body = rest_of(a, v, line.len);
     *ret = ev;
-    *ret_mark = mark;
+    *ret_fields = fields;
     return true;
 }
 
@@ -551,7 +551,7 @@ const char *line_why_not(struct str line, int64_t seq)
     return "its \"tidemark\" is damaged";
 }
 
-enum line_read line_read(struct arena *a, struct str line, struct event *ret, struct line_mark *ret_mark)
+enum line_read line_read(struct arena *a, struct str line, struct event *ret, struct line_fields *ret_fields)
 {
-    return read_own(a, line, ret, ret_mark) || read_json(a, line, ret, ret_mark) ? LINE_EVENT : LINE_NOT;
+    return read_own(a, line, ret, ret_fields) || read_json(a, line, ret, ret_fields) ? LINE_EVENT : LINE_NOT;
 }

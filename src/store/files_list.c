@@ -140,7 +140,7 @@ static void look_ahead(struct files_store *s, const struct id *ids, size_t n)
         list[--k]->busy = false;
 }
 
-static enum tide_code each(struct files_store *s, bool ahead, files_id_fn *fn, void *arg, struct tide_err *err)
+static enum tide_code each_id(struct files_store *s, bool ahead, files_id_fn *fn, void *arg, struct tide_err *err)
 {
     AUTO(ids_done) struct ids ids = {0};
     enum tide_code code = find_ids(s, &ids, err);
@@ -157,12 +157,12 @@ static enum tide_code each(struct files_store *s, bool ahead, files_id_fn *fn, v
 
 enum tide_code files_each_id(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err)
 {
-    return each(s, false, fn, arg, err);
+    return each_id(s, false, fn, arg, err);
 }
 
 enum tide_code files_each_log(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err)
 {
-    return each(s, true, fn, arg, err);
+    return each_id(s, true, fn, arg, err);
 }
 
 enum tide_code files_resolve(struct store *store, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
@@ -341,8 +341,8 @@ static int oldest_first(const void *a, const void *b)
 }
 
 /* Whether it is to be looked at now; else *next may become its time. */
-static enum tide_code judge(struct files_store *s, const char *id, int64_t until, int64_t *next, struct waiting *ret,
-                            bool *ret_due, struct tide_err *err)
+static enum tide_code judge_entry(struct files_store *s, const char *id, int64_t until, int64_t *next,
+                                  struct waiting *ret, bool *ret_due, struct tide_err *err)
 {
     struct files_lease lease;
     enum tide_code code;
@@ -459,7 +459,7 @@ enum tide_code files_live(struct store *store, int64_t until_ms, store_live_fn *
         struct tide_err why;
         bool due;
 
-        if (!judge(s, ids.at[i].id, until_ms, &next, &list[n], &due, &why))
+        if (!judge_entry(s, ids.at[i].id, until_ms, &next, &list[n], &due, &why))
             n += due;
         else if (!damage.code)
             damage = why;

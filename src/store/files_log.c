@@ -402,7 +402,7 @@ static bool is_another(struct files_store *s, struct files_log *l, const struct 
            (l->damage.code && st->size != l->looked && !locked) || is_moved(s, l, st);
 }
 
-static enum tide_code refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
+static enum tide_code refresh_log(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     int64_t had = 0;
@@ -453,10 +453,10 @@ enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool lock
     if (l->text)
         log_forget(s, l); /* by now it may have a log */
     if (locked || !l->suspect || !file)
-        return refresh(s, l, locked, err);
+        return refresh_log(s, l, locked, err);
     if (ops->lock(file, 0, err))
         return TIDE_OK; /* somebody is at it: what is known was told */
-    code = refresh(s, l, true, err);
+    code = refresh_log(s, l, true, err);
     if (l->opened == opened)
         ops->unlock(file);
     return code;

@@ -87,7 +87,7 @@ bool walk_next(struct line_walk *w, struct str *ret, struct tide_err *err)
 }
 
 /* A line as far as the chain needs it; the body is not looked at. */
-static bool look_at(struct arena *a, struct str line, int64_t *ret_seq, struct str *ret_kind, struct line_mark *m)
+static bool look_at(struct arena *a, struct str line, int64_t *ret_seq, struct str *ret_kind, struct line_fields *m)
 {
     struct event ev;
 
@@ -172,7 +172,7 @@ struct reading {
 /* The unit that begins at w->next; false: it is not whole. */
 static bool read_unit(struct reading *r, int64_t seq, struct unit *u, struct tide_err *err)
 {
-    struct line_mark m;
+    struct line_fields m;
     struct str line, kind;
     int64_t got, left = 0;
 
@@ -205,7 +205,7 @@ static bool prove_unit(struct reading *r, const struct unit *u, const unsigned c
     struct line_walk w = {.s = r->s, .file = r->l->file, .next = u->from, .limit = u->to};
     unsigned char chain[DIGEST_SIZE], digest[DIGEST_SIZE];
     bool right = true;
-    struct line_mark m;
+    struct line_fields m;
     struct event ev = {0};
     struct str line;
 
@@ -230,7 +230,7 @@ static bool prove_unit(struct reading *r, const struct unit *u, const unsigned c
 static bool has_later(struct reading *r, const struct unit *u, struct tide_err *err)
 {
     struct line_walk w = {.s = r->s, .file = r->l->file, .next = u->from, .limit = r->w.limit};
-    struct line_mark m;
+    struct line_fields m;
     struct str line, kind;
     bool later = false;
     int64_t seq;
@@ -247,13 +247,13 @@ static void take_first(struct reading *r, struct tide_err *err)
     struct line_walk w = {.s = r->s, .file = r->l->file, .limit = r->w.limit};
     struct head *h = &r->l->h;
     struct event ev = {.seq = 1};
-    struct line_mark m = {0};
+    struct line_fields m = {0};
     struct str line;
 
     arena_reset(&r->arena);
     if (!walk_next(&w, &line, err) || line_read(&r->arena, line, &ev, &m) != LINE_EVENT) {
         ev.seq = 1;
-        m = (struct line_mark){0};
+        m = (struct line_fields){0};
     }
     h->first_seq = ev.seq;
     h->last_seq = ev.seq - 1;
@@ -324,7 +324,7 @@ static bool fits_name(struct reading *r, struct tide_err *err)
 {
     struct line_walk w = {.s = r->s, .file = r->l->file, .limit = r->w.limit};
     unsigned char digest[DIGEST_SIZE];
-    struct line_mark m;
+    struct line_fields m;
     struct event ev;
     struct str line;
     bool fits = true;

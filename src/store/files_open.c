@@ -236,7 +236,7 @@ static enum tide_code sweep_one(void *arg, const char *name, enum env_kind kind)
     return TIDE_OK;
 }
 
-static void sweep(struct files_store *s)
+static void sweep_temporary(struct files_store *s)
 {
     static const char *const swept[] = {"", "sessions", "live", "boots"};
     char path[FILES_PATH];
@@ -269,7 +269,7 @@ static enum tide_code make_meta(struct files_store *s, struct tide_err *err)
  * Of an older version, or a clone, which has none of the folders that say who is at work: its logs have no marks, or not all of
  * them. It is one until they do: the folder that tells is made last.
  */
-static enum tide_code adopt(struct files_store *s, struct tide_err *err)
+static enum tide_code adopt_store(struct files_store *s, struct tide_err *err)
 {
     const struct env_ops *env = s->base.env->ops;
     enum tide_code code = env->lock(s->lock, STORE_LOCK_MS, err);
@@ -292,7 +292,7 @@ static enum tide_code open_all(struct files_store *s, bool create, struct tide_e
         code = s->adopting ? s->base.env->ops->mkdirs(s->base.env, s->dir, err) : make_dirs(s, err);
     code = code ? code : open_helpers(s, err);
     if (!code && s->adopting && !s->base.read_only)
-        code = adopt(s, err);
+        code = adopt_store(s, err);
     if (!code && (!found || s->older) && !s->base.read_only)
         code = make_meta(s, err);
     return code;
@@ -336,7 +336,7 @@ static void files_close(struct store *store)
 
 static const struct store_ops ops = {
     .scheme = "files",
-    .can = STORE_CARDS | STORE_PROVES | STORE_DIRECTORY,
+    .can = STORE_SESSION_FILES | STORE_PROVES | STORE_DIRECTORY,
     .close = files_close,
     .commit = files_commit,
     .is_due = files_is_due,
@@ -391,7 +391,7 @@ enum tide_code files_open(const char *path, const struct tide_store_options *opt
     }
     s->holders.local = env->ops->is_local(env, s->dir);
     if (!s->base.read_only)
-        sweep(s);
+        sweep_temporary(s);
     *ret_store = &s->base;
     return TIDE_OK;
 }

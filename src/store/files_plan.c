@@ -192,8 +192,8 @@ static void take_caches(struct part *p, const struct batch *b)
     p->has_state |= b->snapshot.len > 0;
     if (b->summary.len)
         p->summary = b->summary;
-    if (b->card.len) {
-        p->card = b->card;
+    if (b->session_file.len) {
+        p->session_file = b->session_file;
         p->tokens = b->tokens;
     }
 }

@@ -21,7 +21,7 @@ struct part {
     struct buf lines;
     int64_t *offsets; /* of each line, in the log */
     bool has_state;
-    struct str summary, card, tokens;
+    struct str summary, session_file, tokens;
     enum tide_code code;
     struct tide_err err;
 };

@@ -25,7 +25,7 @@ static enum tide_code add_holder(struct files_store *s, struct files_log *l, str
 }
 
 /* With s->mu. *ret_log may be NULL. */
-static enum tide_code find(struct files_store *s, struct str id, struct files_log **ret_log, struct tide_err *err)
+static enum tide_code find_log(struct files_store *s, struct str id, struct files_log **ret_log, struct tide_err *err)
 {
     struct files_log *l = log_of(s, id);
     enum tide_code code = log_refresh(s, l, false, err);
@@ -43,7 +43,7 @@ enum tide_code files_head(struct store *store, struct str id, struct head *ret, 
     enum tide_code code;
 
     pthread_mutex_lock(&s->mu);
-    code = find(s, id, &l, err);
+    code = find_log(s, id, &l, err);
     if (!code) {
         *ret = l->h;
         ret->unverified = l->unverified;
@@ -66,7 +66,7 @@ struct piece {
 };
 
 /* Whether the line is what its digest says, standing on `before`. */
-static bool proved(struct files_store *s, const char *id, struct event *ev, const struct line_mark *m,
+static bool proved(struct files_store *s, const char *id, struct event *ev, const struct line_fields *m,
                    const unsigned char before[DIGEST_SIZE])
 {
     unsigned char digest[DIGEST_SIZE];
@@ -96,7 +96,7 @@ static enum tide_code chain_to(struct files_store *s, struct files_log *l, int64
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct line_walk w = {.s = s, .file = l->file, .text = {l->text, l->text_len}, .limit = l->end};
-    struct line_mark m;
+    struct line_fields m;
     struct event ev = {.seq = 0};
     struct str line;
     enum tide_code code = TIDE_OK;
@@ -115,7 +115,7 @@ static enum tide_code chain_to(struct files_store *s, struct files_log *l, int64
 }
 
 /* Of a line that is not written as we do: by another program, or with a blank more. */
-static bool read_seq(struct arena *a, struct str line, int64_t *ret_seq, struct line_mark *m)
+static bool read_seq(struct arena *a, struct str line, int64_t *ret_seq, struct line_fields *m)
 {
     struct event ev;
 
@@ -127,12 +127,12 @@ static bool read_seq(struct arena *a, struct str line, int64_t *ret_seq, struct 
 
 /* Lines from the block of `seq` on; *before is the digest of the event before seq, *ret_mark what its line says. */
 static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64_t seq, struct line_walk *w,
-                               unsigned char before[DIGEST_SIZE], struct line_mark *ret_mark, struct tide_err *err)
+                               unsigned char before[DIGEST_SIZE], struct line_fields *ret_mark, struct tide_err *err)
 {
     struct arena a = ARENA_INIT;
     int64_t from = seq > l->h.first_seq ? seq - 1 : seq, at = 0;
     struct files_block b;
-    struct line_mark m = {0};
+    struct line_fields m = {0};
     struct str line;
     enum tide_code code = log_block(s, l, (from - 1) / BLOCK_EVENTS, &b, err);
 
@@ -160,20 +160,20 @@ static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64
 }
 
 /* Whether a line goes on with the write that the one before it is of, or begins one where that has ended. */
-static bool goes_on(const struct line_mark *before, const struct line_mark *m)
+static bool goes_on(const struct line_fields *before, const struct line_fields *m)
 {
     if (!m->verified)
         return true;
     return before->more ? m->at == before->at + 1 && m->more == before->more - 1 : m->at == 0;
 }
 
-static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t from, int64_t to, struct piece *p,
-                           struct tide_err *err)
+static enum tide_code fill_cache(struct files_store *s, struct files_log *l, int64_t from, int64_t to, struct piece *p,
+                                 struct tide_err *err)
 {
     bool on = from == l->h.first_seq || from <= l->proved_seq + 1;
     unsigned char before[DIGEST_SIZE];
     struct line_walk w = {.s = s};
-    struct line_mark m, last;
+    struct line_fields m, last;
     struct str line;
     enum tide_code code = begin_at(s, l, from, &w, before, &last, err);
 
@@ -210,7 +210,7 @@ static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t f
 static enum tide_code same_log(struct files_store *s, const struct head *h, struct files_log **ret,
                                struct tide_err *err)
 {
-    enum tide_code code = find(s, str_from(h->id), ret, err);
+    enum tide_code code = find_log(s, str_from(h->id), ret, err);
 
     if (code == TIDE_NOT_FOUND ||
         (!code && ((*ret)->h.created_ms != h->created_ms || (*ret)->h.first_seq != h->first_seq ||
@@ -231,7 +231,7 @@ enum tide_code files_read(struct store *store, const struct head *h, int64_t fro
     while (!code && !stop && from <= to) {
         pthread_mutex_lock(&s->mu);
         code = same_log(s, h, &l, err);
-        code = code ? code : fill(s, l, from, to, p, err);
+        code = code ? code : fill_cache(s, l, from, to, p, err);
         pthread_mutex_unlock(&s->mu);
         for (size_t i = 0; !code && !stop && i < p->n; i++)
             stop = fn(arg, &p->events[i]) != 0;
@@ -358,7 +358,7 @@ static enum tide_code one_mark(struct files_store *s, const struct head *h, bool
     code = same_log(s, h, &l, err);
     code = code ? code : newest_mark(s, l, deleted, to, &seq, err);
     if (!code && seq)
-        code = fill(s, l, seq, seq, p, err);
+        code = fill_cache(s, l, seq, seq, p, err);
     pthread_mutex_unlock(&s->mu);
     return code;
 }
@@ -399,13 +399,13 @@ static bool is_called(const struct event *ev, struct str id)
            memcmp(ev->body.ptr + n, id.ptr, id.len) == 0 && ev->body.ptr[n + id.len] == '"';
 }
 
-static enum tide_code peek(struct files_store *s, struct files_log *l, int64_t seq, struct str id, bool *ret_found,
-                           struct tide_err *err)
+static enum tide_code peek_event(struct files_store *s, struct files_log *l, int64_t seq, struct str id,
+                                 bool *ret_found, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     unsigned char before[DIGEST_SIZE];
     struct line_walk w = {.s = s};
-    struct line_mark m;
+    struct line_fields m;
     struct event ev;
     struct str line;
     enum tide_code code = begin_at(s, l, seq, &w, before, &m, err);
@@ -432,7 +432,7 @@ enum tide_code files_checkpoint_seq(struct store *store, const struct head *h, s
     while (!code && !found && seq > 0) {
         code = newest_mark(s, l, false, seq - 1, &seq, err);
         if (!code && seq)
-            code = peek(s, l, seq, id, &found, err);
+            code = peek_event(s, l, seq, id, &found, err);
     }
     pthread_mutex_unlock(&s->mu);
     *ret_seq = found ? seq : 0;

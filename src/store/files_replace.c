@@ -145,9 +145,9 @@ static void put_changed(struct files_store *s, const char *id, const char *suffi
     (void)!files_put(s, "sessions", name, bytes, false, NULL);
 }
 
-void files_put_cards(struct files_store *s, const char *id, struct str card, struct str tokens)
+void files_put_session_files(struct files_store *s, const char *id, struct str session_file, struct str tokens)
 {
-    put_changed(s, id, ".json", card);
+    put_changed(s, id, ".json", session_file);
     put_changed(s, id, ".tokens.json", tokens);
 }
 

@@ -166,7 +166,7 @@ void files_fresh(struct files_store *s, const char *path, char out[FILES_PATH]);
 /* Of an error that names such a file: people know the one that it is to be. `code` goes through. */
 enum tide_code files_not_fresh(enum tide_code code, struct tide_err *err);
 /* What people read of a session, where it differs from what is there. Empty: not known. */
-void files_put_cards(struct files_store *s, const char *id, struct str card, struct str tokens);
+void files_put_session_files(struct files_store *s, const char *id, struct str session_file, struct str tokens);
 void files_changed(struct files_store *s); /* something was committed, or found behind what was acknowledged */
 
 /* ---- files_log.c */
@@ -239,7 +239,7 @@ enum tide_code foreign_has_open_run(struct files_store *s, struct files_log *l, 
     MUST_CHECK;
 
 /* The seq that a snapshot of ours says that its session has; 0: there is none. */
-int64_t card_last_seq(struct files_store *s, const char *id);
+int64_t session_file_last_seq(struct files_store *s, const char *id);
 
 /* ---- files_acknowledged.c */
 

@@ -38,13 +38,13 @@ struct files_pool *pool_new(struct env *env)
     return p;
 }
 
-static void work(struct files_pool *p)
+static void work_share(struct files_pool *p)
 {
     for (size_t i; (i = atomic_fetch_add(&p->next, 1)) < p->n;)
         p->fn(p->arg, i);
 }
 
-static void *run(void *arg)
+static void *run_worker(void *arg)
 {
     struct files_pool *p = arg;
 
@@ -56,7 +56,7 @@ static void *run(void *arg)
         }
         p->working++;
         pthread_mutex_unlock(&p->mu);
-        work(p);
+        work_share(p);
         pthread_mutex_lock(&p->mu);
         if (--p->working == 0)
             pthread_cond_signal(&p->done);
@@ -65,12 +65,12 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void share(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
+static void share_work(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
 {
     size_t helpers = n - 1 < THREADS ? n - 1 : THREADS;
 
     pthread_mutex_lock(&p->turn);
-    while (p->started < helpers && thread_start(&p->threads[p->started], run, p))
+    while (p->started < helpers && thread_start(&p->threads[p->started], run_worker, p))
         p->started++;
     pthread_mutex_lock(&p->mu);
     INVARIANT(!p->working && !p->n); /* nobody is at the job before */
@@ -81,7 +81,7 @@ static void share(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
     pthread_mutex_unlock(&p->mu);
     for (size_t i = 0; i < helpers; i++)
         pthread_cond_signal(&p->work);
-    work(p);
+    work_share(p);
     pthread_mutex_lock(&p->mu);
     while (p->working > 0)
         pthread_cond_wait(&p->done, &p->mu);
@@ -93,7 +93,7 @@ static void share(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
 void pool_each(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
 {
     if (n > 1 && p->env->threads) {
-        share(p, n, fn, arg);
+        share_work(p, n, fn, arg);
         return;
     }
     for (size_t i = 0; i < n; i++)

@@ -141,7 +141,7 @@ static enum tide_code claim_locked(struct files_store *s, struct word *w, struct
     return TIDE_OK;
 }
 
-static enum tide_code claim(struct files_store *s, struct tide_err *err)
+static enum tide_code claim_slot(struct files_store *s, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     struct word *w = word_of(s, err);
@@ -236,7 +236,7 @@ enum tide_code word_begin(struct files_store *s, struct word_at *ret, struct tid
 {
     struct word *w;
 
-    if (s->slot < 0 && claim(s, err))
+    if (s->slot < 0 && claim_slot(s, err))
         return tide_wrap(err, "nothing was stored");
     w = word_of(s, err);
     *ret = (struct word_at){.failures = get(&w->failures)};
@@ -254,7 +254,7 @@ void word_end(struct files_store *s, bool failed)
 }
 
 /* Whether the syncs that were under way in there have ended; one that nobody can end is settled. */
-static bool await(struct files_store *s, struct word *w, struct slot *slot)
+static bool await_word(struct files_store *s, struct word *w, struct slot *slot)
 {
     uint64_t begun = get(&slot->begun);
     bool elsewhere = false;
@@ -278,7 +278,7 @@ bool word_holds(struct files_store *s, struct word_at *at)
 
     for (uint64_t i = 0; i < used && i < SLOTS; i++)
         if (get(&w->slots[i].begun) != get(&w->slots[i].ended))
-            late += !await(s, w, &w->slots[i]);
+            late += !await_word(s, w, &w->slots[i]);
     failures = get(&w->failures);
     if (failures == at->failures && at->again >= late)
         return true;

@@ -70,7 +70,7 @@ static void add_completion(struct group *g, const struct batch *b)
     g->ring[g->ring_len++] = (struct tide_completion){b->user, b->session_handle, b->code, b->last_seq};
 }
 
-static void finish(struct group *g, struct batch *b)
+static void finish_batch(struct group *g, struct batch *b)
 {
     struct group_owner *o = b->owner;
 
@@ -143,7 +143,7 @@ static void wake_all(struct waiter *list)
 }
 
 /* The writer's place is free: one of those whose work is queued takes it. */
-static void leave(struct group *g)
+static void leave_writing(struct group *g)
 {
     struct waiter *w = g->first;
 
@@ -165,7 +165,7 @@ static void wait_for_any(struct group *g)
 }
 
 /* Called with mu held, nobody writing and something queued; returns with mu held. */
-static void step(struct group *g)
+static void step_group(struct group *g)
 {
     struct batch *list = g->head, *next;
     struct waiter *over;
@@ -180,11 +180,11 @@ static void step(struct group *g)
     pthread_mutex_lock(&g->mu);
     for (struct batch *b = list; b; b = next) {
         next = b->next; /* before finish: a waiter owns b from then on */
-        finish(g, b);
+        finish_batch(g, b);
     }
     over = take_finished(g);
     if (!store_is_due(g->store)) {
-        leave(g); /* first of all: the next group is written while those of this one are woken */
+        leave_writing(g); /* first of all: the next group is written while those of this one are woken */
         pthread_mutex_unlock(&g->mu);
         wake_all(over);
         pthread_mutex_lock(&g->mu);
@@ -194,7 +194,7 @@ static void step(struct group *g)
     wake_all(over);
     store_maintain(g->store);
     pthread_mutex_lock(&g->mu);
-    leave(g);
+    leave_writing(g);
 }
 
 static struct timespec deadline_in(int64_t ns)
@@ -214,7 +214,7 @@ static bool work_or_wait(struct group *g, const struct timespec *deadline)
     bool in_time;
 
     if (!g->writing && g->head) {
-        step(g);
+        step_group(g);
         return true;
     }
     if (!deadline) {
@@ -234,7 +234,7 @@ static void work_until_over(struct group *g, struct waiter *w)
     pthread_mutex_lock(&g->mu);
     while (!is_over(w)) {
         if (!g->writing && g->head) {
-            step(g);
+            step_group(g);
             continue;
         }
         line_up(g, w);
@@ -249,7 +249,7 @@ static void work_until_over(struct group *g, struct waiter *w)
 }
 
 /* Waits until submissions pause: a caller that waits for them takes the work meanwhile, whole. */
-static void linger(struct group *g)
+static void linger_for_more(struct group *g)
 {
     for (int i = 0; i < LINGER_MAX && !g->stopping && g->queued < g->max / 2; i++) {
         struct timespec until = deadline_in(LINGER_NS);
@@ -261,7 +261,7 @@ static void linger(struct group *g)
     }
 }
 
-static void *run(void *arg)
+static void *run_writer(void *arg)
 {
     struct group *g = arg;
 
@@ -276,12 +276,12 @@ static void *run(void *arg)
             pthread_mutex_unlock(&g->mu);
             store_maintain(g->store);
             pthread_mutex_lock(&g->mu);
-            leave(g);
+            leave_writing(g);
             continue;
         }
-        linger(g);
+        linger_for_more(g);
         if (g->head && !g->writing)
-            step(g);
+            step_group(g);
         else if (g->head)
             wait_for_any(g);
     }
@@ -293,7 +293,7 @@ static void *run(void *arg)
 static void need_thread(struct group *g)
 {
     if (!g->thread_started && g->store->env->threads)
-        g->thread_started = thread_start(&g->thread, run, g);
+        g->thread_started = thread_start(&g->thread, run_writer, g);
 }
 
 void group_submit(struct group *g, struct batch *b, bool async)
@@ -373,7 +373,7 @@ enum tide_code group_alone(struct group *g, enum tide_code (*fn)(struct store *,
     pthread_mutex_unlock(&g->mu);
     code = fn(g->store, err);
     pthread_mutex_lock(&g->mu);
-    leave(g);
+    leave_writing(g);
     pthread_mutex_unlock(&g->mu);
     return code;
 }

@@ -120,7 +120,7 @@ static enum tide_code check_files(struct hub *h, struct tide_err *err)
 }
 
 /* True: the watchers have to hear of it. */
-static bool look(struct hub *h, struct tide_err *ret_trouble)
+static bool look_at_store(struct hub *h, struct tide_err *ret_trouble)
 {
     int64_t version = h->version;
     enum tide_code code = check_files(h, ret_trouble);
@@ -136,7 +136,7 @@ static bool look(struct hub *h, struct tide_err *ret_trouble)
 static void look_and_wake(struct hub *h, bool wake)
 {
     struct tide_err trouble = {.code = TIDE_OK};
-    bool news = look(h, &trouble);
+    bool news = look_at_store(h, &trouble);
 
     if (!news && !wake)
         return;
@@ -200,7 +200,7 @@ static void watch_files(struct hub *h)
     watch_side(h); /* made while its directory was not watched yet */
 }
 
-static void *run(void *arg)
+static void *run_hub(void *arg)
 {
     struct hub *h = arg;
     bool settled = true;
@@ -217,7 +217,7 @@ static void *run(void *arg)
 }
 
 /* The order: what is written from here on is told of; then what the change number is now. */
-static enum tide_code start(struct hub *h, struct tide_err *err)
+static enum tide_code start_hub(struct hub *h, struct tide_err *err)
 {
     struct store *s = h->store;
     enum tide_code code = TIDE_OK;
@@ -239,7 +239,7 @@ static enum tide_code start(struct hub *h, struct tide_err *err)
     }
     code = code ? code : store_change(s, &h->version, err);
     if (!code && h->files) {
-        bool started = thread_start(&h->thread, run, h);
+        bool started = thread_start(&h->thread, run_hub, h);
 
         h->running = started;
         code = started ? TIDE_OK : tide_fail(err, TIDE_FAILED, "no thread could be started");
@@ -249,7 +249,7 @@ static enum tide_code start(struct hub *h, struct tide_err *err)
     return code;
 }
 
-static void stop(struct hub *h)
+static void stop_hub(struct hub *h)
 {
     INVARIANT(!h->first); /* nobody watches any more */
     if (h->running) {
@@ -290,7 +290,7 @@ enum tide_code tide_watch_open(tide_store *store, tide_watch **ret_watch, struct
         code = wake_fd_open(&w->fd, err);
     pthread_mutex_lock(&h->life);
     if (!code && !h->first)
-        code = start(h, err);
+        code = start_hub(h, err);
     if (!code) {
         pthread_mutex_lock(&h->mu);
         w->next = h->first;
@@ -327,7 +327,7 @@ void tide_watch_close(tide_watch *w)
         w->next->before = w->before;
     pthread_mutex_unlock(&h->mu);
     if (!h->first)
-        stop(h);
+        stop_hub(h);
     pthread_mutex_unlock(&h->life);
     if (w->fd >= 0)
         close(w->fd);

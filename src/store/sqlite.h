@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SQLite backend's door: everything else of it is in sqlite_*.c behind sqlite_db.h. */
+/* How the SQLite backend is opened: everything else of it is in sqlite_*.c behind sqlite_db.h. */
 #ifndef STORE_SQLITE_H
 #define STORE_SQLITE_H
 

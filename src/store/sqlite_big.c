@@ -52,7 +52,7 @@ static void add_le64(struct buf *b, uint64_t v)
     buf_add(b, &v, 8);
 }
 
-static int cut(struct cutting *c, const struct json *v)
+static int cut_values(struct cutting *c, const struct json *v)
 {
     struct str value = json_source(v);
     unsigned char digest[DIGEST_SIZE];
@@ -85,7 +85,7 @@ static int cut_members(struct cutting *c, const struct json *object, int depth)
         if (m->type == JSON_OBJECT && depth == 0)
             rc = cut_members(c, m, 1);
         if (!rc && c->n == before)
-            rc = cut(c, m);
+            rc = cut_values(c, m);
     }
     return rc;
 }

@@ -20,7 +20,7 @@ struct listing {
 
     /* Of the block that `next` is in, the events from `from` on. */
     int64_t from, pos[BLOCK_EVENTS];
-    unsigned char marks[MARKS_SIZE];
+    unsigned char marks[CHECKPOINT_BITS_SIZE];
     struct whead reached; /* the session as it was at the last event that was located: the way back begins there */
     struct event events[BLOCK_EVENTS]; /* last: it is not cleared */
 };
@@ -30,7 +30,7 @@ static int64_t count_marks(const struct listing *r)
     int64_t n = 0;
 
     for (int64_t seq = r->from; seq <= r->next; seq++)
-        n += marks_has(r->marks, seq, r->deleted);
+        n += checkpoint_bits_has(r->marks, seq, r->deleted);
     return n;
 }
 
@@ -38,14 +38,14 @@ static int locate_block(struct listing *r, bool known)
 {
     int rc = event_positions(r->c, &r->reached, r->from, r->next, r->pos);
 
-    return rc || known ? rc : marks_look(r->c, r->from, (size_t)(r->next - r->from + 1), r->pos, r->marks);
+    return rc || known ? rc : checkpoint_bits_find(r->c, r->from, (size_t)(r->next - r->from + 1), r->pos, r->marks);
 }
 
 /* The marks of the block that r->next is in up to there, and unless they are all that is wanted or say nothing, positions. */
 static int load_block(struct listing *r, bool only_marks)
 {
     int64_t first = (r->next - 1) / BLOCK_EVENTS * BLOCK_EVENTS + 1;
-    bool known = block_marks(r->c, &r->w, r->next, r->marks);
+    bool known = block_checkpoint_bits(r->c, &r->w, r->next, r->marks);
     int rc;
 
     r->from = first < r->w.h.first_seq ? r->w.h.first_seq : first;
@@ -89,7 +89,7 @@ static enum tide_code checkpoint_piece(struct listing *r, struct tide_err *err)
     r->n = 0;
     while (r->next > end && r->n < BLOCK_EVENTS && r->arena.used < PIECE_BYTES) {
         rc = r->next < r->from ? load_block(r, false) : SQLITE_OK;
-        if (!rc && marks_has(r->marks, r->next, r->deleted))
+        if (!rc && checkpoint_bits_has(r->marks, r->next, r->deleted))
             rc = take_marked(r);
         if (rc)
             break;

@@ -341,7 +341,7 @@ enum tide_code db_renew_log(struct sqlite_store *s, struct tide_err *err)
  * is written anew where it stands. Not by moving it into the main file: a power cut in the middle of that would leave half
  * of a transaction there whose other half is in no log.
  */
-static enum tide_code settle(struct sqlite_store *s, struct tide_err *err)
+static enum tide_code settle_store(struct sqlite_store *s, struct tide_err *err)
 {
     bool suspect = false;
     enum tide_code code;
@@ -351,7 +351,7 @@ static enum tide_code settle(struct sqlite_store *s, struct tide_err *err)
         code = mark_check(s, &suspect, err);
         if (code != TIDE_CORRUPT || s->mark || mark_open(s, false, NULL) || !s->mark)
             return code;
-        return settle(s, err); /* another process has made it meanwhile, and written */
+        return settle_store(s, err); /* another process has made it meanwhile, and written */
     }
     code = db_lock(s, err);
     if (code)
@@ -369,7 +369,7 @@ static enum tide_code settle(struct sqlite_store *s, struct tide_err *err)
     return code;
 }
 
-static enum tide_code reopen(struct sqlite_store *s, struct tide_err *err)
+static enum tide_code reopen_store(struct sqlite_store *s, struct tide_err *err)
 {
     enum tide_code code;
 
@@ -382,7 +382,7 @@ static enum tide_code reopen(struct sqlite_store *s, struct tide_err *err)
     code = path_still_there(s, err);
     code = code ? code : db_connect(s, &s->w, err);
     code = code ? code : schema_migrate(s, false, err);
-    code = code ? code : settle(s, err);
+    code = code ? code : settle_store(s, err);
     if (!code && lease_refind(s))
         code = db_fail(s, &s->w, 0, err, "find our own record");
     return code;
@@ -393,7 +393,7 @@ enum tide_code db_ready(struct sqlite_store *s, struct tide_err *err)
     if (s->w.db && !s->broken)
         return TIDE_OK;
     s->broken = true;
-    return reopen(s, err) ? tide_wrap(err, "reopen after a failure") : TIDE_OK;
+    return reopen_store(s, err) ? tide_wrap(err, "reopen after a failure") : TIDE_OK;
 }
 
 static void sqlite_close_store(struct store *store)
@@ -490,7 +490,7 @@ enum tide_code sqlite_open(const char *path, const struct tide_store_options *op
     struct sqlite_store *s = sqlite_new(path, opt, env);
     enum tide_code code = open_files(s, (opt->flags & TIDE_OPEN_CREATE) && !s->base.read_only, err);
 
-    if (!code && (code = settle(s, err)) == TIDE_FULL) {
+    if (!code && (code = settle_store(s, err)) == TIDE_FULL) {
         s->broken = true; /* it can be read; before anything is written it must be settled */
         code = TIDE_OK;
     }

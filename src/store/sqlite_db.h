@@ -12,12 +12,12 @@
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
 #define SQLITE_SCHEMA_VERSION 6
-#define FEW_EVENTS 16                     /* for which there is room at first in what is remembered of a session */
-#define BLOCK_EVENTS 256                  /* events whose positions one row of `blocks` holds */
-#define MARKS_SIZE (2 * BLOCK_EVENTS / 8) /* of the bitmaps in such a row, see marks_note() */
-#define WAL_LIMIT_PAGES 1024              /* 4 MiB: past this the write-ahead log is moved into the file */
-#define READERS 4                         /* threads that read at the same time; more wait */
-#define RESERVE_BYTES (256 * 1024)        /* released on a full disk so that the store can still be opened and read */
+#define FEW_EVENTS 16    /* for which there is room at first in what is remembered of a session */
+#define BLOCK_EVENTS 256 /* events whose positions one row of `blocks` holds */
+#define CHECKPOINT_BITS_SIZE (2 * BLOCK_EVENTS / 8) /* of the bitmaps in such a row, see checkpoint_bits_note() */
+#define WAL_LIMIT_PAGES 1024                        /* 4 MiB: past this the write-ahead log is moved into the file */
+#define READERS 4                                   /* threads that read at the same time; more wait */
+#define RESERVE_BYTES (256 * 1024) /* released on a full disk so that the store can still be opened and read */
 
 /* Every statement, prepared when first used. Writing ones belong to the write connection, others to either. */
 enum stmt_id {
@@ -103,7 +103,7 @@ struct whead {
     struct str summary; /* points into the batch that brought it */
     int64_t *recent;    /* positions since the last full block */
     unsigned recent_n, recent_cap;
-    unsigned char marks[MARKS_SIZE]; /* of the same events */
+    unsigned char marks[CHECKPOINT_BITS_SIZE]; /* of the same events */
 };
 
 static inline bool whead_live(const struct whead *w)
@@ -321,14 +321,16 @@ bool block_positions(struct conn *c, const struct whead *w, int64_t from, int64_
 /* Positions of from..to (at most BLOCK_EVENTS); walks back from the end where blocks are missing or wrong. */
 int event_positions(struct conn *c, const struct whead *w, int64_t from, int64_t to, int64_t *ret_pos);
 /* Which events of a block are checkpoints, and which delete some: two bitmaps, a bit by its place in the block. */
-void marks_note(unsigned char marks[MARKS_SIZE], int64_t seq, struct str kind);
-bool marks_has(const unsigned char marks[MARKS_SIZE], int64_t seq, bool deleted);
+void checkpoint_bits_note(unsigned char marks[CHECKPOINT_BITS_SIZE], int64_t seq, struct str kind);
+bool checkpoint_bits_has(const unsigned char marks[CHECKPOINT_BITS_SIZE], int64_t seq, bool deleted);
 /* As the row of the full block that `seq` is in has them; false when it is not known. */
-bool block_marks(struct conn *c, const struct whead *w, int64_t seq, unsigned char ret_marks[MARKS_SIZE]);
+bool block_checkpoint_bits(struct conn *c, const struct whead *w, int64_t seq,
+                           unsigned char ret_marks[CHECKPOINT_BITS_SIZE]);
 /* By looking at each of n events from `from` on. */
-int marks_look(struct conn *c, int64_t from, size_t n, const int64_t *pos, unsigned char ret_marks[MARKS_SIZE]);
+int checkpoint_bits_find(struct conn *c, int64_t from, size_t n, const int64_t *pos,
+                         unsigned char ret_marks[CHECKPOINT_BITS_SIZE]);
 int block_write(struct conn *c, int64_t sid, int64_t end, const int64_t *pos, size_t n,
-                const unsigned char marks[MARKS_SIZE]);
+                const unsigned char marks[CHECKPOINT_BITS_SIZE]);
 int block_make(struct conn *c, const struct whead *w, int64_t end); /* from the events alone */
 
 /* sqlite_snapshot.c */

@@ -117,8 +117,8 @@ static enum tide_code scan_for(struct sqlite_store *s, struct conn *c, struct st
 }
 
 /* `holder`: who holds it is of interest. */
-static enum tide_code find(struct sqlite_store *s, struct conn *c, struct str id, bool holder, struct whead *ret,
-                           struct tide_err *err)
+static enum tide_code find_head(struct sqlite_store *s, struct conn *c, struct str id, bool holder, struct whead *ret,
+                                struct tide_err *err)
 {
     sqlite3_stmt *st = db_stmt(c, ST_HEAD);
     enum tide_code code;
@@ -183,7 +183,7 @@ enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret,
 
     if (code)
         return code;
-    code = find(s, c, id, true, &w, err);
+    code = find_head(s, c, id, true, &w, err);
     db_reader_done(s, c);
     if (!code && w.hidden)
         code = fail_no_session(id, s->path, true, err);
@@ -202,7 +202,7 @@ enum tide_code head_again(struct sqlite_store *s, struct conn *c, const struct h
 enum tide_code head_anew(struct sqlite_store *s, struct conn *c, const struct head *h, struct whead *ret,
                          struct tide_err *err)
 {
-    enum tide_code code = find(s, c, str_from(h->id), false, ret, err);
+    enum tide_code code = find_head(s, c, str_from(h->id), false, ret, err);
     int rc = SQLITE_OK;
 
     if (code && code != TIDE_NOT_FOUND)

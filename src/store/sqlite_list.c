@@ -22,7 +22,7 @@ static void cover_int(struct covered *c, int64_t v)
     c->n += 8;
 }
 
-static void cover(struct covered *c, const void *bytes, size_t n)
+static void cover_bytes(struct covered *c, const void *bytes, size_t n)
 {
     INVARIANT(c->n + n <= sizeof c->bytes);
     memcpy(c->bytes + c->n, bytes, n);
@@ -36,7 +36,7 @@ static void cover_place(struct covered *c, const struct whead *w)
     cover_int(c, w->h.last_seq);
     cover_int(c, w->last_pos);
     cover_int(c, w->h.updated_ms);
-    cover(c, w->h.digest, DIGEST_SIZE);
+    cover_bytes(c, w->h.digest, DIGEST_SIZE);
 }
 
 int64_t session_check(const struct sqlite_store *s, const struct whead *w, bool live)
@@ -49,9 +49,9 @@ int64_t session_check(const struct sqlite_store *s, const struct whead *w, bool 
     cover_int(&c, w->parent_sid);
     cover_int(&c, h->parent_seq);
     cover_int(&c, w->hidden | live << 1);
-    cover(&c, h->first_before, DIGEST_SIZE);
-    cover(&c, h->parent_id, strlen(h->parent_id) + 1);
-    cover(&c, h->id, strlen(h->id));
+    cover_bytes(&c, h->first_before, DIGEST_SIZE);
+    cover_bytes(&c, h->parent_id, strlen(h->parent_id) + 1);
+    cover_bytes(&c, h->id, strlen(h->id));
     return digest_short(s->row_key, c.bytes, c.n);
 }
 
@@ -82,8 +82,8 @@ int64_t summary_check(const struct sqlite_store *s, const struct whead *w, struc
     digest_of(digest, summary);
     cover_int(&c, w->sid);
     cover_int(&c, w->h.last_seq);
-    cover(&c, digest, DIGEST_SIZE);
-    cover(&c, w->h.id, strlen(w->h.id));
+    cover_bytes(&c, digest, DIGEST_SIZE);
+    cover_bytes(&c, w->h.id, strlen(w->h.id));
     return digest_short(s->row_key, c.bytes, c.n);
 }
 

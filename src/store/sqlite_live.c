@@ -82,7 +82,7 @@ static enum tide_code read_piece(struct live_scan *l, struct tide_err *err)
     return rc == SQLITE_DONE ? TIDE_OK : db_fail(l->s, l->c, rc, err, "read the live sessions");
 }
 
-static enum tide_code scan(struct live_scan *l, store_live_fn *fn, void *arg, struct tide_err *err)
+static enum tide_code scan_live(struct live_scan *l, store_live_fn *fn, void *arg, struct tide_err *err)
 {
     enum tide_code code;
     bool stop = false;
@@ -105,7 +105,7 @@ enum tide_code sqlite_live(struct store *store, int64_t until_ms, store_live_fn 
     AUTO(mem_freep) struct whead *rows = mem_array(LIVE_PIECE, sizeof *rows);
     struct live_scan l = {
         .s = sqlite_of(store), .until = until_ms, .next = INT64_MAX, .after = INT64_MIN, .rows = rows};
-    enum tide_code code = scan(&l, fn, arg, err);
+    enum tide_code code = scan_live(&l, fn, arg, err);
 
     map_done(&l.holders, free);
     *ret_next_ms = l.next == INT64_MAX ? 0 : l.next;

@@ -27,7 +27,7 @@ int event_link(struct conn *c, int64_t pos, int64_t *sid, int64_t *seq, int64_t 
     return rc;
 }
 
-static size_t unpack(struct str packed, int64_t *out)
+static size_t unpack_positions(struct str packed, int64_t *out)
 {
     const unsigned char *p = (const unsigned char *)packed.ptr, *end = p + packed.len;
     int64_t pos = 0;
@@ -62,7 +62,7 @@ bool block_positions(struct conn *c, const struct whead *w, int64_t from, int64_
     sqlite3_bind_int64(st, 1, w->sid);
     sqlite3_bind_int64(st, 2, end);
     if (db_step(c, st) == SQLITE_ROW)
-        n = unpack(db_text(st, 0), all);
+        n = unpack_positions(db_text(st, 0), all);
     sqlite3_reset(st);
     if ((int64_t)n != end - first + 1 || event_link(c, all[n - 1], &sid, &seq, &prev, NULL) || sid != w->sid ||
         seq != end)
@@ -76,7 +76,7 @@ static unsigned place(int64_t seq, bool deleted)
     return (unsigned)((seq - 1) % BLOCK_EVENTS) + (deleted ? BLOCK_EVENTS : 0);
 }
 
-void marks_note(unsigned char marks[MARKS_SIZE], int64_t seq, struct str kind)
+void checkpoint_bits_note(unsigned char marks[CHECKPOINT_BITS_SIZE], int64_t seq, struct str kind)
 {
     bool deleted = str_eq(kind, STR("checkpoint.deleted"));
     unsigned i = place(seq, deleted);
@@ -85,14 +85,15 @@ void marks_note(unsigned char marks[MARKS_SIZE], int64_t seq, struct str kind)
         marks[i / 8] |= (unsigned char)(0x80 >> i % 8); /* the first bit is the highest: hex() shows them in order */
 }
 
-bool marks_has(const unsigned char marks[MARKS_SIZE], int64_t seq, bool deleted)
+bool checkpoint_bits_has(const unsigned char marks[CHECKPOINT_BITS_SIZE], int64_t seq, bool deleted)
 {
     unsigned i = place(seq, deleted);
 
     return (marks[i / 8] & 0x80 >> i % 8) != 0;
 }
 
-bool block_marks(struct conn *c, const struct whead *w, int64_t seq, unsigned char ret_marks[MARKS_SIZE])
+bool block_checkpoint_bits(struct conn *c, const struct whead *w, int64_t seq,
+                           unsigned char ret_marks[CHECKPOINT_BITS_SIZE])
 {
     int64_t end = (seq + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS;
     sqlite3_stmt *st = end > w->h.last_seq ? NULL : db_stmt(c, ST_BLOCK);
@@ -104,30 +105,31 @@ bool block_marks(struct conn *c, const struct whead *w, int64_t seq, unsigned ch
     sqlite3_bind_int64(st, 2, end);
     if (db_step(c, st) == SQLITE_ROW)
         marks = db_text(st, 1);
-    if (marks.len == MARKS_SIZE)
-        memcpy(ret_marks, marks.ptr, MARKS_SIZE);
+    if (marks.len == CHECKPOINT_BITS_SIZE)
+        memcpy(ret_marks, marks.ptr, CHECKPOINT_BITS_SIZE);
     sqlite3_reset(st);
-    return marks.len == MARKS_SIZE;
+    return marks.len == CHECKPOINT_BITS_SIZE;
 }
 
-int marks_look(struct conn *c, int64_t from, size_t n, const int64_t *pos, unsigned char ret_marks[MARKS_SIZE])
+int checkpoint_bits_find(struct conn *c, int64_t from, size_t n, const int64_t *pos,
+                         unsigned char ret_marks[CHECKPOINT_BITS_SIZE])
 {
     sqlite3_stmt *st = db_stmt(c, ST_EVENT_KIND);
     int rc = SQLITE_ROW;
 
-    memset(ret_marks, 0, MARKS_SIZE);
+    memset(ret_marks, 0, CHECKPOINT_BITS_SIZE);
     for (size_t i = 0; i < n && rc == SQLITE_ROW; i++) {
         sqlite3_bind_int64(st, 1, pos[i]);
         rc = db_step(c, st);
         if (rc == SQLITE_ROW)
-            marks_note(ret_marks, from + (int64_t)i, db_text(st, 0));
+            checkpoint_bits_note(ret_marks, from + (int64_t)i, db_text(st, 0));
         sqlite3_reset(st);
     }
     return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
 }
 
 int block_write(struct conn *c, int64_t sid, int64_t end, const int64_t *pos, size_t n,
-                const unsigned char marks[MARKS_SIZE])
+                const unsigned char marks[CHECKPOINT_BITS_SIZE])
 {
     sqlite3_stmt *st = db_stmt(c, ST_BLOCK_INSERT);
     unsigned char packed[BLOCK_EVENTS * 10];
@@ -146,7 +148,7 @@ int block_write(struct conn *c, int64_t sid, int64_t end, const int64_t *pos, si
     sqlite3_bind_int64(st, 1, sid);
     sqlite3_bind_int64(st, 2, end);
     sqlite3_bind_blob(st, 3, packed, (int)len, SQLITE_STATIC);
-    sqlite3_bind_blob(st, 4, marks, MARKS_SIZE, SQLITE_STATIC);
+    sqlite3_bind_blob(st, 4, marks, CHECKPOINT_BITS_SIZE, SQLITE_STATIC);
     return db_run(c, ST_BLOCK_INSERT);
 }
 
@@ -185,14 +187,14 @@ int event_positions(struct conn *c, const struct whead *w, int64_t from, int64_t
 int block_make(struct conn *c, const struct whead *w, int64_t end)
 {
     int64_t pos[BLOCK_EVENTS], from = end - BLOCK_EVENTS + 1;
-    unsigned char marks[MARKS_SIZE];
+    unsigned char marks[CHECKPOINT_BITS_SIZE];
     size_t n;
     int rc;
 
     from = from < w->h.first_seq ? w->h.first_seq : from;
     n = (size_t)(end - from + 1);
     rc = event_positions(c, w, from, end, pos);
-    rc = rc ? rc : marks_look(c, from, n, pos, marks);
+    rc = rc ? rc : checkpoint_bits_find(c, from, n, pos, marks);
     return rc ? rc : block_write(c, w->sid, end, pos, n, marks);
 }
 

@@ -178,7 +178,7 @@ static int next_row(struct reading *r, const int64_t *pos, size_t left, struct r
 }
 
 /* Reads up to one block's events, or PIECE_BYTES of them, inside a transaction. */
-static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
+static enum tide_code fill_rows(struct reading *r, int64_t to, struct tide_err *err)
 {
     int64_t pos[BLOCK_EVENTS], end = (r->next + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS;
     int rc;
@@ -219,7 +219,7 @@ static enum tide_code next_piece(struct reading *r, const struct head *h, int64_
     r->n = 0;
     if (!r->w.sid)
         code = head_again(r->s, r->c, h, &r->w, err);
-    code = code ? code : fill(r, to, err);
+    code = code ? code : fill_rows(r, to, err);
     db_reader_done(r->s, r->c);
     return code;
 }

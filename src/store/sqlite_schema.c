@@ -166,7 +166,7 @@ static int64_t pragma_int(struct sqlite_store *s, const char *sql, int *rc)
     return v;
 }
 
-static int apply(struct sqlite_store *s, int64_t from)
+static int apply_upgrades(struct sqlite_store *s, int64_t from)
 {
     char text[64];
     int rc = from ? upgrade_columns(s) : SQLITE_OK; /* the steps read heads with the statements of now */
@@ -218,8 +218,8 @@ static enum tide_code check_key(struct sqlite_store *s, bool fresh, struct tide_
     return TIDE_OK;
 }
 
-static enum tide_code inspect(struct sqlite_store *s, bool create, bool *ret_empty, int64_t *ret_version,
-                              struct tide_err *err)
+static enum tide_code inspect_schema(struct sqlite_store *s, bool create, bool *ret_empty, int64_t *ret_version,
+                                     struct tide_err *err)
 {
     int rc = SQLITE_OK;
     int64_t app = pragma_int(s, "PRAGMA application_id", &rc), version = pragma_int(s, "PRAGMA user_version", &rc);
@@ -247,11 +247,11 @@ static enum tide_code inspect(struct sqlite_store *s, bool create, bool *ret_emp
     return TIDE_OK;
 }
 
-static enum tide_code upgrade(struct sqlite_store *s, bool create, bool *ret_made, struct tide_err *err)
+static enum tide_code upgrade_schema(struct sqlite_store *s, bool create, bool *ret_made, struct tide_err *err)
 {
     bool empty = false;
     int64_t version = 0;
-    enum tide_code code = inspect(s, create, &empty, &version, err);
+    enum tide_code code = inspect_schema(s, create, &empty, &version, err);
     int rc;
 
     if (code)
@@ -262,7 +262,7 @@ static enum tide_code upgrade(struct sqlite_store *s, bool create, bool *ret_mad
                      "%s-mark was missing; a store of version %lld does not say whether it was closed, so it is "
                      "taken as it is",
                      s->path, (long long)version);
-    rc = apply(s, version);
+    rc = apply_upgrades(s, version);
     code = rc ? db_fail(s, &s->w, rc, err, "bring the store's tables up to date") : check_key(s, empty, err);
     return code ? code : shape_check(s, false, err);
 }
@@ -277,7 +277,7 @@ static enum tide_code upgrade_locked(struct sqlite_store *s, bool create, struct
 
     if (rc)
         return db_fail(s, &s->w, rc, err, "begin");
-    code = upgrade(s, create, &made, err);
+    code = upgrade_schema(s, create, &made, err);
     code = code ? code : mark_begin_still(s, made, &pos, err);
     if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK)
         code = db_fail(s, &s->w, rc, err, "store the tables");
@@ -291,10 +291,10 @@ static enum tide_code upgrade_locked(struct sqlite_store *s, bool create, struct
 }
 
 /* *ret_version is 0 of a store that is yet to be made. */
-static enum tide_code look(struct sqlite_store *s, bool create, int64_t *ret_version, struct tide_err *err)
+static enum tide_code look_at_schema(struct sqlite_store *s, bool create, int64_t *ret_version, struct tide_err *err)
 {
     bool empty = false;
-    enum tide_code code = inspect(s, create, &empty, ret_version, err);
+    enum tide_code code = inspect_schema(s, create, &empty, ret_version, err);
 
     if (!code && !empty)
         code = shape_check(s, *ret_version < SQLITE_SCHEMA_VERSION, err);
@@ -304,7 +304,7 @@ static enum tide_code look(struct sqlite_store *s, bool create, int64_t *ret_ver
 enum tide_code schema_look(struct sqlite_store *s, bool create, struct tide_err *err)
 {
     int64_t version = 0;
-    enum tide_code code = look(s, create, &version, err);
+    enum tide_code code = look_at_schema(s, create, &version, err);
 
     return code || !version ? code : mark_allows(s, version < VERSION_KNOWS, err);
 }
@@ -317,7 +317,7 @@ enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_e
 
     if (rc)
         return db_fail(s, &s->w, rc, err, "begin");
-    code = look(s, create, &version, err);
+    code = look_at_schema(s, create, &version, err);
     if (!code && version && version < SQLITE_SCHEMA_VERSION)
         code = mark_allows(s, version < VERSION_KNOWS,
                            err); /* before it is brought up to date: what is refused stays as it is */

@@ -35,7 +35,7 @@ struct finding {
 
 typedef void finding_fn(void *arg, const struct finding *f);
 
-static bool take(struct str *at, struct str word)
+static bool take_word(struct str *at, struct str word)
 {
     bool found = str_starts(*at, word);
 
@@ -50,9 +50,9 @@ static bool object_of(struct str at, struct object *ret)
     size_t len = 0;
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (!take(&at, str_from(kinds[i].create)))
+        if (!take_word(&at, str_from(kinds[i].create)))
             continue;
-        take(&at, STR("IF NOT EXISTS "));
+        take_word(&at, STR("IF NOT EXISTS "));
         while (len < at.len && at.ptr[len] != '(' && at.ptr[len] != ' ')
             len++;
         *ret = (struct object){&kinds[i], {at.ptr, len}, at};
@@ -70,7 +70,7 @@ static size_t expect_from(const char *statements, struct object *ret)
     return n;
 }
 
-static size_t expect(struct object ret[OBJECTS_MAX])
+static size_t expect_objects(struct object ret[OBJECTS_MAX])
 {
     size_t n = expect_from(schema_tables, ret);
 
@@ -82,8 +82,9 @@ static bool is(struct str s, const char *word)
     return str_eq(s, str_from(word));
 }
 
-static void find(finding_fn *fn, void *arg, unsigned flags, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-static void find(finding_fn *fn, void *arg, unsigned flags, const char *fmt, ...)
+static void find_differences(finding_fn *fn, void *arg, unsigned flags, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void find_differences(finding_fn *fn, void *arg, unsigned flags, const char *fmt, ...)
 {
     struct finding f = {.flags = flags};
     va_list ap;
@@ -109,13 +110,14 @@ static void judge_known(const struct object *o, struct str type, struct str sql,
     if (object_of(sql, &there) && there.kind == o->kind && str_eq(there.sql, o->sql))
         return;
     if (is(type, "table") && is(type, o->kind->type))
-        find(fn, arg, REFUSED,
-             "table '%.*s' is not as Tidemark made it: bring the store back from a copy or from exports",
-             STR_ARG(o->name));
+        find_differences(fn, arg, REFUSED,
+                         "table '%.*s' is not as Tidemark made it: bring the store back from a copy or from exports",
+                         STR_ARG(o->name));
     else /* a view that says something else is in nobody's way */
-        find(fn, arg, CAN_REBUILD | (is(type, "view") && is(type, o->kind->type) ? 0 : REFUSED),
-             "%.*s '%.*s' is not as Tidemark made it: remove it (`DROP %.*s \"%.*s\"` in sqlite3), then rebuild it",
-             STR_ARG(type), STR_ARG(o->name), STR_ARG(type), STR_ARG(o->name));
+        find_differences(
+            fn, arg, CAN_REBUILD | (is(type, "view") && is(type, o->kind->type) ? 0 : REFUSED),
+            "%.*s '%.*s' is not as Tidemark made it: remove it (`DROP %.*s \"%.*s\"` in sqlite3), then rebuild it",
+            STR_ARG(type), STR_ARG(o->name), STR_ARG(type), STR_ARG(o->name));
 }
 
 static void judge_row(const struct object *objects, size_t n, bool *seen, sqlite3_stmt *st, finding_fn *fn, void *arg)
@@ -130,25 +132,26 @@ static void judge_row(const struct object *objects, size_t n, bool *seen, sqlite
             judge_known(&objects[i], type, db_text(st, 2), fn, arg);
             return;
         }
-    find(fn, arg, REFUSED | (is(type, "trigger") ? IS_TRIGGER : 0),
-         "%.*s '%.*s' is not Tidemark's%s: remove it (`DROP %.*s \"%.*s\"` in sqlite3)", STR_ARG(type), STR_ARG(name),
-         is(type, "trigger") ? ", and would act in its transactions" : "", STR_ARG(type), STR_ARG(name));
+    find_differences(fn, arg, REFUSED | (is(type, "trigger") ? IS_TRIGGER : 0),
+                     "%.*s '%.*s' is not Tidemark's%s: remove it (`DROP %.*s \"%.*s\"` in sqlite3)", STR_ARG(type),
+                     STR_ARG(name), is(type, "trigger") ? ", and would act in its transactions" : "", STR_ARG(type),
+                     STR_ARG(name));
 }
 
 static void judge_missing(const struct object *o, finding_fn *fn, void *arg)
 {
     bool holds = o->kind == &kinds[0];
 
-    find(fn, arg, holds ? REFUSED : CAN_REBUILD, "%s '%.*s' is missing%s", o->kind->type, STR_ARG(o->name),
-         holds ? ": bring the store back from a copy or from exports" : "");
+    find_differences(fn, arg, holds ? REFUSED : CAN_REBUILD, "%s '%.*s' is missing%s", o->kind->type, STR_ARG(o->name),
+                     holds ? ": bring the store back from a copy or from exports" : "");
 }
 
 /* An SQLite code. */
-static int judge(struct conn *c, finding_fn *fn, void *arg)
+static int judge_schema(struct conn *c, finding_fn *fn, void *arg)
 {
     struct object objects[OBJECTS_MAX];
     bool seen[OBJECTS_MAX] = {false};
-    size_t n = expect(objects);
+    size_t n = expect_objects(objects);
     sqlite3_stmt *st = db_stmt(c, ST_SCHEMA);
     int rc;
 
@@ -178,7 +181,7 @@ static void note_refusal(void *arg, const struct finding *f)
 enum tide_code shape_check(struct sqlite_store *s, bool older, struct tide_err *err)
 {
     struct refusal r = {.older = older};
-    int rc = judge(&s->w, note_refusal, &r);
+    int rc = judge_schema(&s->w, note_refusal, &r);
     char more[40] = "";
 
     if (rc)
@@ -201,7 +204,7 @@ static void add_finding(void *arg, const struct finding *f)
 int shape_problems(struct sqlite_store *s, struct conn *c, struct buf *out)
 {
     (void)s;
-    return judge(c, add_finding, out);
+    return judge_schema(c, add_finding, out);
 }
 
 int shape_rebuild(struct sqlite_store *s)

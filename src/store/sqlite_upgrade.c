@@ -41,7 +41,7 @@ int for_each_sid(struct sqlite_store *s, const char *sql, int (*fn)(struct sqlit
     return rc;
 }
 
-static int recheck(struct sqlite_store *s, int64_t sid)
+static int recheck_session(struct sqlite_store *s, int64_t sid)
 {
     static const char sql[] =
         "SELECT boot, epoch, last_seq, last_pos, digest, updated, row_check FROM live WHERE sid = ?1";
@@ -72,7 +72,7 @@ static int recheck(struct sqlite_store *s, int64_t sid)
     return db_run(&s->w, ST_LIVE_RECHECK);
 }
 
-static int stay(struct sqlite_store *s, int64_t sid)
+static int stay_foreign(struct sqlite_store *s, int64_t sid)
 {
     struct whead w = {.exists = true, .dirty = true, .stay = true};
     int rc;
@@ -84,7 +84,7 @@ static int stay(struct sqlite_store *s, int64_t sid)
 }
 
 /* A session of the user's own that is older than proofs of origin gets one where it stands. A damaged one gets none. */
-static int adopt(struct sqlite_store *s, int64_t sid)
+static int adopt_session(struct sqlite_store *s, int64_t sid)
 {
     struct event last = {0};
     struct whead w = {.exists = true};
@@ -112,7 +112,7 @@ int upgrade_origin(struct sqlite_store *s)
     rc = rc ? rc
             : add_column(s, "SELECT count(*) FROM pragma_table_info('boots') WHERE name = 'beat'",
                          "ALTER TABLE boots ADD COLUMN beat INTEGER NOT NULL DEFAULT 0");
-    return rc || !s->adopt ? rc : for_each_sid(s, "SELECT sid FROM sessions WHERE NOT hidden", adopt);
+    return rc || !s->adopt ? rc : for_each_sid(s, "SELECT sid FROM sessions WHERE NOT hidden", adopt_session);
 }
 
 int upgrade_columns(struct sqlite_store *s)
@@ -134,18 +134,18 @@ int upgrade_live(struct sqlite_store *s)
     int rc = add_column(s, "SELECT count(*) FROM pragma_table_info('live') WHERE name = 'wake'",
                         "ALTER TABLE live ADD COLUMN wake INTEGER NOT NULL DEFAULT 0");
 
-    rc = rc ? rc : for_each_sid(s, "SELECT sid FROM live", recheck);
-    rc = rc ? rc : for_each_sid(s, open_runs, stay);
+    rc = rc ? rc : for_each_sid(s, "SELECT sid FROM live", recheck_session);
+    rc = rc ? rc : for_each_sid(s, open_runs, stay_foreign);
     return rc ? rc : sqlite3_exec(s->w.db, caches, NULL, NULL, NULL);
 }
 
-static int put_marks(sqlite3_stmt *put, int64_t sid, int64_t end, const unsigned char marks[MARKS_SIZE])
+static int put_marks(sqlite3_stmt *put, int64_t sid, int64_t end, const unsigned char marks[CHECKPOINT_BITS_SIZE])
 {
     int rc;
 
     sqlite3_bind_int64(put, 1, sid);
     sqlite3_bind_int64(put, 2, end);
-    sqlite3_bind_blob(put, 3, marks, MARKS_SIZE, SQLITE_STATIC);
+    sqlite3_bind_blob(put, 3, marks, CHECKPOINT_BITS_SIZE, SQLITE_STATIC);
     rc = sqlite3_step(put);
     sqlite3_reset(put);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -154,7 +154,7 @@ static int put_marks(sqlite3_stmt *put, int64_t sid, int64_t end, const unsigned
 /* `get` gives the checkpoint events in order: a block's come together. Those after the last full block meet no row. */
 static int move_marks(sqlite3_stmt *get, sqlite3_stmt *put)
 {
-    unsigned char marks[MARKS_SIZE] = {0};
+    unsigned char marks[CHECKPOINT_BITS_SIZE] = {0};
     int64_t sid = 0, end = 0;
     int rc, failed = SQLITE_OK;
 
@@ -167,7 +167,7 @@ static int move_marks(sqlite3_stmt *get, sqlite3_stmt *put)
         }
         sid = sqlite3_column_int64(get, 0);
         end = to;
-        marks_note(marks, seq, db_text(get, 2));
+        checkpoint_bits_note(marks, seq, db_text(get, 2));
     }
     rc = rc == SQLITE_DONE || rc == SQLITE_ROW ? failed : rc;
     return rc ? rc : put_marks(put, sid, end, marks);

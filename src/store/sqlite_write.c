@@ -22,7 +22,7 @@ struct txn {
     size_t touched_n, touched_cap, deleted;
 };
 
-static void touch(struct txn *t, struct whead *w)
+static void touch_head(struct txn *t, struct whead *w)
 {
     if (!w->touched) {
         w->touched = true;
@@ -82,7 +82,7 @@ static int note_position(struct txn *t, struct whead *w, const struct event *ev)
         }
         w->recent[n] = ev->pos;
         w->recent_n = n + 1;
-        marks_note(w->marks, ev->seq, ev->kind);
+        checkpoint_bits_note(w->marks, ev->seq, ev->kind);
         return full ? block_write(&t->s->w, w->sid, ev->seq, w->recent, n + 1, w->marks) : SQLITE_OK;
     }
     rc = full ? pending_flush(t->s) : SQLITE_OK; /* we came in the middle: look the others up */
@@ -260,7 +260,7 @@ static void create_session(struct txn *t, struct batch *b, struct whead *w)
     if (t->rc || b->code)
         return;
     t->rc = insert_session(t, b, w, parent);
-    touch(t, w);
+    touch_head(t, w);
     w->dirty = true;
 }
 
@@ -325,7 +325,7 @@ static void leave_lease(struct batch *b, struct whead *w)
     }
 }
 
-static void reveal(struct txn *t, struct whead *w)
+static void reveal_session(struct txn *t, struct whead *w)
 {
     sqlite3_bind_int64(db_stmt(&t->s->w, ST_SESSION_REVEAL), 1, w->sid);
     t->rc = db_run(&t->s->w, ST_SESSION_REVEAL);
@@ -355,7 +355,7 @@ static void apply_batch(struct txn *t, struct batch *b)
     }
     if (t->rc || b->code)
         return;
-    touch(t, w);
+    touch_head(t, w);
     w->dirty = true;
     move_lease(t, b, w);
     b->first_seq = w->h.last_seq + 1;
@@ -373,7 +373,7 @@ static void apply_batch(struct txn *t, struct batch *b)
     w->summary = b->summary;
     leave_lease(b, w);
     if (!t->rc && b->flags & BATCH_REVEAL)
-        reveal(t, w);
+        reveal_session(t, w);
 }
 
 static int run_batches(struct txn *t, struct batch *list)
@@ -403,7 +403,7 @@ static void fail_all(struct sqlite_store *s, struct batch *list, const struct ti
 }
 
 /* Committed: their leases are known. */
-static void adopt(struct sqlite_store *s, const struct batch *list)
+static void adopt_group(struct sqlite_store *s, const struct batch *list)
 {
     for (const struct batch *b = list; b; b = b->next) {
         if (!b->code && !(b->flags & BATCH_INPUT))
@@ -456,7 +456,7 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
         s->beat_due_ms = due;
         fail_all(s, list, err);
     } else if (t.touched_n + t.deleted) {
-        adopt(s, list);
+        adopt_group(s, list);
     }
     pending_clear(s);
     free(t.touched);

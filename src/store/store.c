@@ -190,18 +190,18 @@ struct batch *batch_new(struct str session, unsigned flags, const struct event *
     return b;
 }
 
-void batch_set_cards(struct batch *b, struct str card, struct str tokens)
+void batch_set_session_files(struct batch *b, struct str session_file, struct str tokens)
 {
-    char *at = b->cards = mem_alloc(card.len + tokens.len + 2);
+    char *at = b->session_files = mem_alloc(session_file.len + tokens.len + 2);
 
-    b->card = copy_in(&at, card);
+    b->session_file = copy_in(&at, session_file);
     b->tokens = copy_in(&at, tokens);
 }
 
 void batch_free(struct batch *b)
 {
     if (b)
-        free(b->cards);
+        free(b->session_files);
     free(b);
 }
 

@@ -56,7 +56,7 @@ enum batch_flags {
     BATCH_VOUCH = 1024, /* the log up to and with this batch is of this user: see commit() */
 };
 
-/* One unit of writing: whole or not at all. One allocation: batch_new() copies everything in, but for the cards. */
+/* One unit of writing: whole or not at all. One allocation: batch_new() copies everything in, but for the session files. */
 struct batch {
     char session[TIDE_ID_SIZE];
     unsigned flags;
@@ -65,12 +65,12 @@ struct batch {
     char parent[TIDE_ID_SIZE]; /* with CREATE: fork of this one … */
     int64_t parent_seq;        /* … at this seq */
     size_t n;
-    struct event *events; /* kind, body and ts (0: now) in; seq, pos, digest out */
-    struct str snapshot;  /* state as of the last event of this batch; empty: none */
-    struct str summary;   /* what lists show of the session as of the last event; empty: not known */
-    struct str card;      /* the session as its file shows it, as of the last event; empty: not known */
-    struct str tokens;    /* and the index of its tokens; both by batch_set_cards() */
-    int64_t caches_seq;   /* seq all of them are for: they are dropped when the batch lands elsewhere */
+    struct event *events;    /* kind, body and ts (0: now) in; seq, pos, digest out */
+    struct str snapshot;     /* state as of the last event of this batch; empty: none */
+    struct str summary;      /* what lists show of the session as of the last event; empty: not known */
+    struct str session_file; /* the session as its file shows it, as of the last event; empty: not known */
+    struct str tokens;       /* and the index of its tokens; both by batch_set_session_files() */
+    int64_t caches_seq;      /* seq all of them are for: they are dropped when the batch lands elsewhere */
     /* With LIVE: Unix time at which recovery has to look at it; 0: at once; INT64_MAX: not by the clock. It is for caches_seq
      * as well: at once when the batch lands elsewhere. */
     int64_t wake_ms;
@@ -87,12 +87,12 @@ struct batch {
     void *user;                   /* not NULL: a completion is handed out */
     bool finished;
     struct batch *next;
-    char *cards; /* holds card and tokens */
+    char *session_files; /* holds session file and tokens */
 };
 
 struct batch *batch_new(struct str session, unsigned flags, const struct event *events, size_t n, struct str snapshot,
                         struct str summary);
-void batch_set_cards(struct batch *b, struct str card, struct str tokens); /* copies them in; once */
+void batch_set_session_files(struct batch *b, struct str session_file, struct str tokens); /* copies them in; once */
 void batch_free(struct batch *b);
 static inline void batch_freep(struct batch **b)
 {
@@ -126,11 +126,11 @@ struct store_check {
  * called only where that is declared; all others are there.
  */
 enum store_capability {
-    STORE_CARDS = 1,     /* keeps the card and the token index of every session beside its log */
-    STORE_PROVES = 2,    /* tells when somebody else touched a log: prove() */
-    STORE_POSITIONS = 4, /* has one order over the events of all sessions: read_all() */
-    STORE_COMPACTS = 8,  /* has space that it can give back: compact() */
-    STORE_DIRECTORY = 16 /* its URL names a directory, to which files can be added */
+    STORE_SESSION_FILES = 1, /* keeps the session file and the token index of every session beside its log */
+    STORE_PROVES = 2,        /* tells when somebody else touched a log: prove() */
+    STORE_POSITIONS = 4,     /* has one order over the events of all sessions: read_all() */
+    STORE_COMPACTS = 8,      /* has space that it can give back: compact() */
+    STORE_DIRECTORY = 16     /* its URL names a directory, to which files can be added */
 };
 
 struct store_ops {

@@ -111,9 +111,9 @@ static void add_point(struct torture *t, struct point p)
     t->points[t->n_points++] = p;
 }
 
-static int64_t end_of(const struct deeds *f, size_t begin)
+static int64_t end_of(const struct effects_seen *f, size_t begin)
 {
-    const struct deed *b = &f->at[begin];
+    const struct effect_seen *b = &f->at[begin];
 
     for (size_t i = begin + 1; i < f->n; i++)
         if (f->at[i].kind == DEED_END && strcmp(f->at[i].node, b->node) == 0 && f->at[i].visit == b->visit &&
@@ -127,8 +127,8 @@ static void find_points(struct torture *t)
 {
     int64_t append = 0;
 
-    for (size_t i = 0; i < t->deeds.n; i++) {
-        const struct deed *f = &t->deeds.at[i];
+    for (size_t i = 0; i < t->effects_seen.n; i++) {
+        const struct effect_seen *f = &t->effects_seen.at[i];
 
         if (f->kind == DEED_APPEND) {
             append++;
@@ -139,7 +139,7 @@ static void find_points(struct torture *t)
                                         .node = f->node,
                                         .visit = f->visit,
                                         .attempt = f->attempt,
-                                        .after_us = (end_of(&t->deeds, i) - f->us) / 2});
+                                        .after_us = (end_of(&t->effects_seen, i) - f->us) / 2});
         }
     }
 }
@@ -162,7 +162,7 @@ static enum tide_code run_unharmed(struct torture *t, struct tide_err *err)
 
     name_trial(t, &t->base, "unharmed", 1);
     if (trial_run(t, &t->arena, &never, &t->base, err) || check_unharmed(t, err) ||
-        deeds_read(&t->arena, t->ledger, &t->deeds, err))
+        effects_read(&t->arena, t->ledger, &t->effects_seen, err))
         return err->code;
     name_trial(t, &second, "unharmed", 2);
     if (trial_run(t, &t->arena, &never, &second, err) || check_unharmed(t, err))
@@ -174,16 +174,16 @@ static enum tide_code run_unharmed(struct torture *t, struct tide_err *err)
 
 /* ---- with harm ---- */
 
-static enum tide_code judge(struct torture *t, struct trial *trial, struct arena *a, struct tide_err *err)
+static enum tide_code judge_trial(struct torture *t, struct trial *trial, struct arena *a, struct tide_err *err)
 {
     struct torture_report *r = &t->report;
     size_t faults = count_faults(t);
-    struct deeds deeds;
+    struct effects_seen effects_seen;
 
-    if (deeds_read(a, t->ledger, &deeds, err))
+    if (effects_read(a, t->ledger, &effects_seen, err))
         return err->code;
-    torture_judge(t, trial, &deeds);
-    deeds_done(&deeds);
+    torture_judge(t, trial, &effects_seen);
+    effects_done(&effects_seen);
     if (trial->completed) /* it came to its end */
         torture_compare(t, trial, false);
     r->tried++;
@@ -218,7 +218,7 @@ static enum tide_code harm_all(struct torture *t, struct tide_err *err)
         struct trial trial = {.kills = 0};
 
         name_trial(t, &trial, "killed", i + 1);
-        code = trial_run(t, &a, &t->points[i], &trial, err) ? err->code : judge(t, &trial, &a, err);
+        code = trial_run(t, &a, &t->points[i], &trial, err) ? err->code : judge_trial(t, &trial, &a, err);
         if (t->want->progress(t->want->arg, i + 1, t->wanted) && !code)
             code = tide_fail(err, TIDE_CANCELLED, "torture: stopped");
     }
@@ -257,7 +257,7 @@ static void take_report(struct torture *t, int64_t began_ms)
     r->ms = monotonic_ms() - began_ms;
     r->uninterrupted_us = t->base.us;
     r->nodes = t->base.completed ? t->base.completed->count : 0;
-    r->appends = t->deeds.appends;
+    r->appends = t->effects_seen.appends;
     r->found = (int64_t)t->n_points;
     r->unsteady = arena_zero(&t->arena, (t->unsteady.live + 1) * sizeof(*r->unsteady));
     for (struct map_entry *e = map_next(&t->unsteady, NULL); e; e = map_next(&t->unsteady, e))
@@ -297,7 +297,7 @@ void torture_free(struct torture *t)
     if (!t->report.store)
         temporary_remove(t->dir);
     tide_graph_free(t->graph);
-    deeds_done(&t->deeds);
+    effects_done(&t->effects_seen);
     map_done(&t->asked, NULL);
     map_done(&t->unsteady, NULL);
     for (int kind = 0; kind < FAULT_KINDS; kind++)

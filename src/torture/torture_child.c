@@ -81,7 +81,7 @@ static bool is_here(enum point_kind kind)
 }
 
 /* The group hands in one list at a time. */
-static void commit(struct store *store, struct batch *list)
+static void commit_and_count(struct store *store, struct batch *list)
 {
     me.appends++;
     if (is_here(POINT_BEFORE))
@@ -179,7 +179,7 @@ static void look_on(tide_store *store)
 
     me.real = s->ops;
     me.ops = *s->ops;
-    me.ops.commit = commit;
+    me.ops.commit = commit_and_count;
     s->ops = &me.ops;
 }
 
@@ -252,8 +252,8 @@ static void take_memory(const tide_session *s, struct tide_graph_result *ret)
     ret->memory.ptr = buf_take(&text);
 }
 
-static enum tide_code go(tide_session *s, const struct tide_agent_options *agent, struct tide_graph_result *ret,
-                         struct tide_err *err)
+static enum tide_code go_on_with(tide_session *s, const struct tide_agent_options *agent, struct tide_graph_result *ret,
+                                 struct tide_err *err)
 {
     const struct tide_session_info *info = NULL;
 
@@ -335,7 +335,7 @@ static void pass_over_notice(void *arg, const char *line, const char *change)
     pass_over(arg, line);
 }
 
-static enum tide_code run(struct json_out *o, struct tide_err *err)
+static enum tide_code run_child(struct json_out *o, struct tide_err *err)
 {
     struct tide_store_options options = {.size = sizeof options, .flags = TIDE_OPEN_CREATE};
     struct tide_graph_result result = {.token = ""};
@@ -358,7 +358,7 @@ static enum tide_code run(struct json_out *o, struct tide_err *err)
             &setup, NULL, &ignored); /* a graph without agents needs no model; one with them was looked at before */
     code = code ? code : tide_store_open(me.t->store, &options, &store, err);
     code = code ? code : open_session(store, &s, err);
-    code = code ? code : go(s, &setup.opt, &result, err);
+    code = code ? code : go_on_with(s, &setup.opt, &result, err);
     if (result.memory.len)
         json_out_kraw(o, STR("memory"), (struct str){result.memory.ptr, result.memory.len});
     code = put_end(o, s, code, err);
@@ -388,7 +388,7 @@ void torture_child(struct torture *t, const struct order *order, int fd)
     me.probe = (struct probe){on_begin, on_end, NULL};
     me.ledger = open(t->ledger, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     json_out_begin(&o, '{');
-    code = me.ledger < 0 ? tide_fail_errno(&err, errno, "open '%s'", t->ledger) : run(&o, &err);
+    code = me.ledger < 0 ? tide_fail_errno(&err, errno, "open '%s'", t->ledger) : run_child(&o, &err);
     json_out_kint(&o, STR("code"), code);
     json_out_kstr(&o, STR("message"), str_from(err.msg));
     json_out_end(&o, '}');

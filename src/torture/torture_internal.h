@@ -38,7 +38,7 @@ const char *point_text(struct arena *a, const struct point *p);
 
 enum deed_kind { DEED_APPEND, DEED_BEGIN, DEED_END, DEED_RETRY, DEED_HAPPENED };
 
-struct deed {
+struct effect_seen {
     enum deed_kind kind;
     const char *node;
     int64_t visit, attempt, us;
@@ -48,19 +48,20 @@ struct deed {
     struct str output; /* of an end: JSON object */
 };
 
-struct deeds {
-    struct deed *at;
+struct effects_seen {
+    struct effect_seen *at;
     size_t n, cap;
     int64_t appends;
 };
 
 /* Reads the whole ledger; a last line that was cut is left out. Texts are in the arena. */
-enum tide_code deeds_read(struct arena *a, const char *path, struct deeds *ret, struct tide_err *err) MUST_CHECK;
-void deeds_done(struct deeds *f);
+enum tide_code effects_read(struct arena *a, const char *path, struct effects_seen *ret, struct tide_err *err)
+    MUST_CHECK;
+void effects_done(struct effects_seen *f);
 enum tide_code ledger_add(int fd, const struct buf *line, struct tide_err *err) MUST_CHECK; /* with one write */
 
 /* The latest that is known of a node. NULL: it never began. */
-const struct deed *deeds_last(const struct deeds *f, const char *node);
+const struct effect_seen *effects_last(const struct effects_seen *f, const char *node);
 
 /* ---- one process ---- */
 
@@ -127,9 +128,9 @@ struct torture {
     size_t n_answers;
     struct map asked; /* name of a wait -> which answer, from 1 */
 
-    struct trial base;   /* that nobody killed */
-    struct deeds deeds;  /* of it */
-    struct map unsteady; /* what differs by itself, as in a fault -> why */
+    struct trial base;                /* that nobody killed */
+    struct effects_seen effects_seen; /* of it */
+    struct map unsteady;              /* what differs by itself, as in a fault -> why */
 
     pid_t orphans[64]; /* what the process that was killed last left running */
     size_t n_orphans;
@@ -146,7 +147,7 @@ void torture_fault(struct torture *t, const struct trial *trial, enum torture_fa
 uint64_t torture_random(struct torture *t);
 
 /* Nodes that ran though they were complete, effects that happened twice: from the ledger and the log. */
-void torture_judge(struct torture *t, struct trial *trial, const struct deeds *deeds);
+void torture_judge(struct torture *t, struct trial *trial, const struct effects_seen *effects_seen);
 /* What it came to, against the uninterrupted run; `unsteady`: only notes what differs. */
 void torture_compare(struct torture *t, const struct trial *trial, bool unsteady);
 

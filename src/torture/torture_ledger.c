@@ -40,40 +40,40 @@ static const char *text_of(struct arena *a, const struct json *v, const char *ke
     return arena_dup(a, json_get_text(a, v, str_from(key))).ptr;
 }
 
-static void take_line(struct arena *a, struct str line, struct deeds *f)
+static void take_line(struct arena *a, struct str line, struct effects_seen *f)
 {
     const struct json *output;
     struct json *v = NULL;
-    struct deed *at;
+    struct effect_seen *at;
 
     if (json_parse(a, line, NULL, &v, NULL, NULL))
         return;
     MEM_ROOM(f->at, f->n, f->cap);
     at = &f->at[f->n++];
     output = json_get(v, STR("output"));
-    *at = (struct deed){.node = text_of(a, v, "node"),
-                        .visit = json_get_int(v, STR("visit"), 0),
-                        .attempt = json_get_int(v, STR("attempt"), 0),
-                        .us = json_get_int(v, STR("us"), 0),
-                        .seq = json_get_int(v, STR("seq"), 0),
-                        .about = text_of(a, v, "about"),
-                        .once = json_get_bool(v, STR("once"), false),
-                        .ok = json_get_bool(v, STR("ok"), false),
-                        .output = output ? json_source(output) : STR("")};
+    *at = (struct effect_seen){.node = text_of(a, v, "node"),
+                               .visit = json_get_int(v, STR("visit"), 0),
+                               .attempt = json_get_int(v, STR("attempt"), 0),
+                               .us = json_get_int(v, STR("us"), 0),
+                               .seq = json_get_int(v, STR("seq"), 0),
+                               .about = text_of(a, v, "about"),
+                               .once = json_get_bool(v, STR("once"), false),
+                               .ok = json_get_bool(v, STR("ok"), false),
+                               .output = output ? json_source(output) : STR("")};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (str_eq(json_get_text(a, v, STR("at")), str_from(kinds[i].at)))
             at->kind = kinds[i].kind;
     f->appends += at->kind == DEED_APPEND;
 }
 
-enum tide_code deeds_read(struct arena *a, const char *path, struct deeds *ret, struct tide_err *err)
+enum tide_code effects_read(struct arena *a, const char *path, struct effects_seen *ret, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(LEDGER_MAX);
     int bad = buf_read_file(&text, path);
     struct str all;
     const char *end;
 
-    *ret = (struct deeds){.at = NULL};
+    *ret = (struct effects_seen){.at = NULL};
     if (bad == ENOENT)
         return TIDE_OK;
     if (bad || text.failed)
@@ -86,13 +86,13 @@ enum tide_code deeds_read(struct arena *a, const char *path, struct deeds *ret, 
     return TIDE_OK;
 }
 
-void deeds_done(struct deeds *f)
+void effects_done(struct effects_seen *f)
 {
     free(f->at);
-    *f = (struct deeds){.at = NULL};
+    *f = (struct effects_seen){.at = NULL};
 }
 
-const struct deed *deeds_last(const struct deeds *f, const char *node)
+const struct effect_seen *effects_last(const struct effects_seen *f, const char *node)
 {
     for (size_t i = f->n; i-- > 0;)
         if ((f->at[i].kind == DEED_BEGIN || f->at[i].kind == DEED_END) && strcmp(f->at[i].node, node) == 0)
@@ -145,14 +145,14 @@ struct judging {
     struct trial *trial;
     struct arena *a;
     struct map completed;
-    struct map last; /* node and visit -> the latest const struct deed * of it */
+    struct map last; /* node and visit -> the latest const struct effect_seen * of it */
     int64_t durable; /* the last seq that was on disk, for certain */
 };
 
-static void judge_begin(struct judging *j, const struct deed *f, const char *key)
+static void judge_begin(struct judging *j, const struct effect_seen *f, const char *key)
 {
     const int64_t *complete = map_get(&j->completed, str_from(key));
-    const struct deed *before = map_get(&j->last, str_from(key));
+    const struct effect_seen *before = map_get(&j->last, str_from(key));
 
     if (complete && *complete <= j->durable) {
         torture_fault(j->t, j->trial, FAULT_COMPLETE_AGAIN, f->node, NULL, NULL);
@@ -167,14 +167,14 @@ static void judge_begin(struct judging *j, const struct deed *f, const char *key
         j->trial->ran_again++;
 }
 
-void torture_judge(struct torture *t, struct trial *trial, const struct deeds *deeds)
+void torture_judge(struct torture *t, struct trial *trial, const struct effects_seen *effects_seen)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct judging j = {.t = t, .trial = trial, .a = &a};
 
     index_completed(&a, trial->completed, &j.completed);
-    for (size_t i = 0; i < deeds->n; i++) {
-        const struct deed *f = &deeds->at[i];
+    for (size_t i = 0; i < effects_seen->n; i++) {
+        const struct effect_seen *f = &effects_seen->at[i];
         const char *key = key_of(&a, f->node, f->visit);
 
         if (f->kind == DEED_APPEND) {

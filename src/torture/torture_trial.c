@@ -25,7 +25,7 @@
 
 /* ---- one process ---- */
 
-static pid_t start(struct torture *t, const struct order *o, int *ret_fd, struct tide_err *err)
+static pid_t start_trial(struct torture *t, const struct order *o, int *ret_fd, struct tide_err *err)
 {
     pid_t parent = getpid(), pid;
     int fds[2];
@@ -141,7 +141,7 @@ enum tide_code torture_process(struct torture *t, struct arena *a, const struct 
     AUTO(buf_done) struct buf text = BUF_INIT(OUTCOME_MAX);
     int64_t until = monotonic_ms() + HANG_MS + t->base.us / 1000 * 30;
     int status = 0, fd = -1;
-    pid_t pid = start(t, o, &fd, err);
+    pid_t pid = start_trial(t, o, &fd, err);
     bool ended;
 
     if (pid < 0)
@@ -183,8 +183,8 @@ static const char *answer_to(struct torture *t, const char *wait)
     return t->answers[*known <= t->n_answers ? *known - 1 : t->n_answers - 1];
 }
 
-static enum tide_code write_decision(const struct torture *t, const char *what, const struct deed *f, const char *node,
-                                     struct tide_err *err)
+static enum tide_code write_decision(const struct torture *t, const char *what, const struct effect_seen *f,
+                                     const char *node, struct tide_err *err)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(1 << 16);
     struct json_out o = json_out_to(&line);
@@ -221,11 +221,11 @@ static const char *joined(struct arena *a, const char *secrets, struct str outpu
 }
 
 /* Did it happen? The ledger knows how far it came. */
-static enum tide_code decide_one(struct torture *t, struct arena *a, const struct deeds *deeds, const char *node,
-                                 struct trial *trial, struct order *o, const char ***at_retry,
+static enum tide_code decide_one(struct torture *t, struct arena *a, const struct effects_seen *effects_seen,
+                                 const char *node, struct trial *trial, struct order *o, const char ***at_retry,
                                  const char ***at_happened, struct tide_err *err)
 {
-    const struct deed *last = deeds_last(deeds, node);
+    const struct effect_seen *last = effects_last(effects_seen, node);
     bool happened = last && last->kind == DEED_END && last->ok;
 
     *(*(happened ? at_happened : at_retry))++ = node;
@@ -237,21 +237,22 @@ static enum tide_code decide_one(struct torture *t, struct arena *a, const struc
     return write_decision(t, happened ? "happened" : "retry", last, node, err);
 }
 
-static enum tide_code decide(struct torture *t, struct arena *a, const struct json *nodes, struct trial *trial,
-                             struct order *o, struct tide_err *err)
+static enum tide_code decide_answers(struct torture *t, struct arena *a, const struct json *nodes, struct trial *trial,
+                                     struct order *o, struct tide_err *err)
 {
     const char **retry = arena_zero(a, (nodes->count + 1) * sizeof(*retry)), **at_retry = retry;
     const char **happened = arena_zero(a, (nodes->count + 1) * sizeof(*happened)), **at_happened = happened;
-    struct deeds deeds;
-    enum tide_code code = deeds_read(a, t->ledger, &deeds, err);
+    struct effects_seen effects_seen;
+    enum tide_code code = effects_read(a, t->ledger, &effects_seen, err);
 
     if (code)
         return code;
     o->retry = retry;
     o->happened = happened;
     for (const struct json *n = nodes->first; n && !code; n = n->next)
-        code = decide_one(t, a, &deeds, arena_dup(a, json_text(a, n)).ptr, trial, o, &at_retry, &at_happened, err);
-    deeds_done(&deeds);
+        code =
+            decide_one(t, a, &effects_seen, arena_dup(a, json_text(a, n)).ptr, trial, o, &at_retry, &at_happened, err);
+    effects_done(&effects_seen);
     return code;
 }
 
@@ -260,7 +261,7 @@ static enum tide_code decide(struct torture *t, struct arena *a, const struct js
 /* Where the next one dies, when it is to die again: anywhere in what is left. */
 static struct point random_point(struct torture *t, int64_t appends)
 {
-    int64_t left = t->deeds.appends - appends;
+    int64_t left = t->effects_seen.appends - appends;
     uint64_t r = torture_random(t);
 
     if (r % 2)
@@ -274,18 +275,18 @@ static struct point random_point(struct torture *t, int64_t appends)
 
 static enum tide_code count_appends(const struct torture *t, struct arena *a, int64_t *ret, struct tide_err *err)
 {
-    struct deeds deeds;
-    enum tide_code code = deeds_read(a, t->ledger, &deeds, err);
+    struct effects_seen effects_seen;
+    enum tide_code code = effects_read(a, t->ledger, &effects_seen, err);
 
-    *ret = code ? 0 : deeds.appends;
+    *ret = code ? 0 : effects_seen.appends;
     if (!code)
-        deeds_done(&deeds);
+        effects_done(&effects_seen);
     return code;
 }
 
 /* What came of one process, and what the next one does. TIDE_OK and *ret_over: it has ended, well or not. */
-static enum tide_code next(struct torture *t, struct arena *a, struct trial *trial, const struct outcome *got,
-                           struct order *o, bool *ret_over, struct tide_err *err)
+static enum tide_code next_order(struct torture *t, struct arena *a, struct trial *trial, const struct outcome *got,
+                                 struct order *o, bool *ret_over, struct tide_err *err)
 {
     /* What has to be said again with every resume, and what this one is for. */
     *o = (struct order){
@@ -309,7 +310,7 @@ static enum tide_code next(struct torture *t, struct arena *a, struct trial *tri
         return TIDE_OK;
     }
     if (got->code == TIDE_UNSETTLED && got->unsettled && got->unsettled->count)
-        return decide(t, a, got->unsettled, trial, o, err);
+        return decide_answers(t, a, got->unsettled, trial, o, err);
     *ret_over = true;
     if (got->code)
         torture_fault(t, trial, FAULT_NOT_ENDED, got->message ? got->message : "", NULL, NULL);
@@ -318,7 +319,7 @@ static enum tide_code next(struct torture *t, struct arena *a, struct trial *tri
     return TIDE_OK;
 }
 
-static enum tide_code play(struct torture *t, struct arena *a, struct trial *trial, struct tide_err *err)
+static enum tide_code play_trial(struct torture *t, struct arena *a, struct trial *trial, struct tide_err *err)
 {
     struct order o = {.session_id = trial->session_id, .memory = t->memory, .kill = trial->point};
     struct outcome got;
@@ -326,7 +327,7 @@ static enum tide_code play(struct torture *t, struct arena *a, struct trial *tri
 
     for (int i = 0; i < ROUNDS_MAX && !over; i++) {
         trial->resumes += i > 0;
-        if (torture_process(t, a, &o, &got, err) || next(t, a, trial, &got, &o, &over, err))
+        if (torture_process(t, a, &o, &got, err) || next_order(t, a, trial, &got, &o, &over, err))
             return err->code;
     }
     if (!over)
@@ -342,7 +343,7 @@ enum tide_code trial_run(struct torture *t, struct arena *a, const struct point 
     enum tide_code code;
 
     ret->point = *point;
-    code = play(t, a, ret, err);
+    code = play_trial(t, a, ret, err);
     tree_reap(0);
     for (int i = 0; i < 1000 && !tree_is_empty(); i++) {
         tree_signal(getpid(), SIGKILL);

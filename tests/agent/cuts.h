@@ -187,15 +187,15 @@ static const char script_text[] =
                                                                                                                                 "7") "}]}";
 
 /* In the order in which they are called; `word`: what it leaves in the ledger. */
-static const struct deed {
+static const struct call_case {
     const char *id, *effect, *word;
     bool denied;
-} deeds[] = {
+} call_cases[] = {
     {"c_bash", "once", "b1", false}, {"c_write", "idempotent", NULL, false}, {"c_read", "pure", NULL, false},
     {"c_note", "once", "n1", false}, {"c_changed", "once", "n2+", false},    {"c_write2", "idempotent", NULL, false},
     {"c_yes", "once", "yes", false}, {"c_no", "once", "no", true},
 };
-enum { DEEDS = sizeof deeds / sizeof deeds[0] };
+enum { CALL_CASES = sizeof call_cases / sizeof call_cases[0] };
 
 #define RULES                                                                                                          \
     "[{\"tool\":\"*\",\"permission\":\"allow\"},{\"tool\":\"bash\",\"match\":\"echo yes*\",\"permission\":\"ask\"},"   \

@@ -74,17 +74,17 @@ static bool in_prefix(const struct cut *c, const char *kind, const char *call_id
 }
 
 /* Its start is in the log, its result is not. */
-static bool was_cut(const struct cut *c, const struct deed *d)
+static bool was_cut(const struct cut *c, const struct call_case *d)
 {
     return strcmp(d->effect, "once") == 0 && in_prefix(c, "tool.started", d->id) &&
            !in_prefix(c, "message.tool", d->id);
 }
 
-static const struct deed *deed_of(const char *call_id)
+static const struct call_case *case_of(const char *call_id)
 {
-    for (size_t i = 0; i < DEEDS; i++)
-        if (strcmp(deeds[i].id, call_id) == 0)
-            return &deeds[i];
+    for (size_t i = 0; i < CALL_CASES; i++)
+        if (strcmp(call_cases[i].id, call_id) == 0)
+            return &call_cases[i];
     return NULL;
 }
 
@@ -94,7 +94,7 @@ static void check_messages(struct cut *c)
         FAIL(c, "%zu messages, not %zu", c->told.n, c->want->n);
     for (size_t i = 0; i < c->told.n; i++) {
         const struct message *got = &c->told.m[i], *want = &c->want->m[i];
-        const struct deed *d = deed_of(got->call_id);
+        const struct call_case *d = case_of(got->call_id);
 
         if (strcmp(got->text, want->text) != 0)
             FAIL(c, "message %zu is '%s', not '%s'", i, got->text, want->text);
@@ -108,7 +108,7 @@ static void check_messages(struct cut *c)
 }
 
 /* How often it may have been started after the cut. */
-static int starts_due(const struct cut *c, const struct deed *d)
+static int starts_due(const struct cut *c, const struct call_case *d)
 {
     if (d->denied || in_prefix(c, "message.tool", d->id))
         return 0;
@@ -117,8 +117,8 @@ static int starts_due(const struct cut *c, const struct deed *d)
 
 static void check_deeds(struct cut *c)
 {
-    for (size_t i = 0; i < DEEDS; i++) {
-        const struct deed *d = &deeds[i];
+    for (size_t i = 0; i < CALL_CASES; i++) {
+        const struct call_case *d = &call_cases[i];
         int due = starts_due(c, d), got = log_count(c->got, c->n, c->got->n, "tool.started", d->id),
             done = d->word ? ledger_count(c->w, d->word) : due;
 
@@ -279,9 +279,9 @@ static void cut_behind_any_event_it_comes_to_the_same_end(void **state)
 
     (void)state;
     assert_int_equal(w.answers, TURNS);
-    for (size_t i = 0; i < DEEDS; i++)
-        if (deeds[i].word)
-            assert_int_equal(ledger_count(&w, deeds[i].word), !deeds[i].denied);
+    for (size_t i = 0; i < CALL_CASES; i++)
+        if (call_cases[i].word)
+            assert_int_equal(ledger_count(&w, call_cases[i].word), !call_cases[i].denied);
     for (size_t n = 1; n <= golden->n; n++) {
         ends += golden->is_end[n];
         try_cut(&w, golden, &want, n, NULL, NULL);
@@ -389,17 +389,17 @@ static void an_approval_may_be_given_later_after_any_crash(void **state)
 static void check_no_call_dangles(const struct cut *c)
 {
     for (size_t i = 0; i < c->told.n; i++)
-        for (size_t d = 0; d < DEEDS; d++) {
+        for (size_t d = 0; d < CALL_CASES; d++) {
             char id[60];
             int results = 0;
 
-            snprintf(id, sizeof id, "\"id\":\"%s\"", deeds[d].id);
+            snprintf(id, sizeof id, "\"id\":\"%s\"", call_cases[d].id);
             if (strncmp(c->told.m[i].text, "assistant", 9) != 0 || !strstr(c->told.m[i].text, id))
                 continue;
             for (size_t k = i + 1; k < c->told.n && strncmp(c->told.m[k].text, "assistant", 9) != 0; k++)
-                results += strcmp(c->told.m[k].call_id, deeds[d].id) == 0;
+                results += strcmp(c->told.m[k].call_id, call_cases[d].id) == 0;
             if (results != 1)
-                FAIL(c, "%s has %d results", deeds[d].id, results);
+                FAIL(c, "%s has %d results", call_cases[d].id, results);
         }
 }
 
@@ -421,14 +421,15 @@ static void say_something_else(struct world *w, const struct log *golden, const 
     read_told(w, s, &c.told);
     log_read(c.got, s);
     check_no_call_dangles(&c);
-    for (size_t i = 0; i < DEEDS; i++) {
-        int before = log_count(golden, 0, n, "tool.started", deeds[i].id),
-            after = log_count(c.got, n, c.got->n, "tool.started", deeds[i].id);
+    for (size_t i = 0; i < CALL_CASES; i++) {
+        int before = log_count(golden, 0, n, "tool.started", call_cases[i].id),
+            after = log_count(c.got, n, c.got->n, "tool.started", call_cases[i].id);
 
-        if (strcmp(deeds[i].effect, "once") == 0 && before + after > 1)
-            FAIL(&c, "%s was started again", deeds[i].id);
-        if (deeds[i].word && ledger_count(w, deeds[i].word) != after)
-            FAIL(&c, "%s was done %d times, started %d times", deeds[i].id, ledger_count(w, deeds[i].word), after);
+        if (strcmp(call_cases[i].effect, "once") == 0 && before + after > 1)
+            FAIL(&c, "%s was started again", call_cases[i].id);
+        if (call_cases[i].word && ledger_count(w, call_cases[i].word) != after)
+            FAIL(&c, "%s was done %d times, started %d times", call_cases[i].id, ledger_count(w, call_cases[i].word),
+                 after);
     }
     tide_session_close(s);
     tide_store_close(store);
@@ -495,8 +496,8 @@ static void what_hooks_say_is_said_once_over_every_crash(void **state)
         OK(tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, &err));
         go_on(&w, s, golden, n, add_speakers);
         read_told(&w, s, &c.told);
-        for (size_t i = 0; i < DEEDS; i++)
-            if (was_cut(&c, &deeds[i])) /* then it is another conversation from there on */
+        for (size_t i = 0; i < CALL_CASES; i++)
+            if (was_cut(&c, &call_cases[i])) /* then it is another conversation from there on */
                 goto next;
         check_messages(&c);
     next:

@@ -305,9 +305,9 @@ static void where_they_part(size_t n, const struct log *log, int64_t turn, const
 /* The turn (from 0) whose calls were cut, one that must happen once among them; TURNS: none. */
 static int64_t first_other_turn(const struct log *log, size_t n)
 {
-    for (size_t i = 0; i < DEEDS; i++)
-        if (strcmp(deeds[i].effect, "once") == 0 && log_count(log, 0, n, "tool.started", deeds[i].id) &&
-            !log_count(log, 0, n, "message.tool", deeds[i].id))
+    for (size_t i = 0; i < CALL_CASES; i++)
+        if (strcmp(call_cases[i].effect, "once") == 0 && log_count(log, 0, n, "tool.started", call_cases[i].id) &&
+            !log_count(log, 0, n, "message.tool", call_cases[i].id))
             return log_count(log, 0, n, "message.assistant", NULL);
     return TURNS;
 }

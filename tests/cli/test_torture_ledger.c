@@ -81,15 +81,15 @@ static void the_ledger_says_who_ran_again(void **state)
         AUTO(arena_done) struct arena a = ARENA_INIT;
         struct trial trial = {.completed = parse(&a, rows[i].completed)};
         struct torture t = {.arena = ARENA_INIT};
-        struct deeds deeds;
+        struct effects_seen effects_seen;
 
         write_ledger(path, rows[i].ledger);
-        OK(deeds_read(&a, path, &deeds, &err));
+        OK(effects_read(&a, path, &effects_seen, &err));
         found[0] = 0;
-        torture_judge(&t, &trial, &deeds);
+        torture_judge(&t, &trial, &effects_seen);
         if (strcmp(found, rows[i].found) != 0 || trial.ran_again != rows[i].ran_again)
             fail_msg("%s: '%s', %lld run again", rows[i].name, found, (long long)trial.ran_again);
-        deeds_done(&deeds);
+        effects_done(&effects_seen);
     }
     dir_remove(dir);
 }
@@ -97,11 +97,11 @@ static void the_ledger_says_who_ran_again(void **state)
 static void there_may_be_no_ledger_yet(void **state)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct deeds deeds;
+    struct effects_seen effects_seen;
 
     (void)state;
-    OK(deeds_read(&a, "/nowhere/ledger", &deeds, &err));
-    assert_int_equal(deeds.n, 0);
+    OK(effects_read(&a, "/nowhere/ledger", &effects_seen, &err));
+    assert_int_equal(effects_seen.n, 0);
 }
 
 /* ---- what it came to ---- */

@@ -37,7 +37,7 @@ struct bench {
     /* what happened */
     int degraded;         /* events that say so */
     int64_t run_degraded; /* as the session shows it of its latest run */
-    int deeds, notices_held, notices_over;
+    int effects, notices_held, notices_over;
     struct tide_err err;
 };
 
@@ -157,7 +157,7 @@ static enum tide_code do_it(void *arg, const char *key, struct tide_text *ret, s
 {
     (void)key;
     (void)err;
-    ((struct bench *)arg)->deeds++;
+    ((struct bench *)arg)->effects++;
     ret->ptr = strdup("\"done\"");
     ret->len = 6;
     return TIDE_OK;
@@ -275,7 +275,7 @@ static enum tide_code do_node(void *arg, const struct tide_node_call *call, stru
     char text[64];
 
     (void)err;
-    ((struct bench *)arg)->deeds++;
+    ((struct bench *)arg)->effects++;
     snprintf(text, sizeof text, "{\"%s\":1}", call->node);
     ret->ptr = strdup(text);
     ret->len = strlen(text);
@@ -334,7 +334,7 @@ static enum tide_code run_graph_with_agent(struct bench *b)
 static const struct kind_of_run {
     const char *name;
     enum tide_code (*run)(struct bench *);
-    int deeds;
+    int effects;
 } kinds[] = {
     {"a program", run_program, 3},
     {"a chat", run_chat, 2},
@@ -465,7 +465,7 @@ static void open_store(struct bench *b, const struct sim_image *image)
     b->passed = 0;
     b->lock_path = NULL;
     b->locked_ms = b->told_ms = 0;
-    b->fired_ms = b->commits = b->deeds = b->notices_held = b->notices_over = 0;
+    b->fired_ms = b->commits = b->effects = b->notices_held = b->notices_over = 0;
     b->fired = b->lasts = false;
     b->next = SIM_NO_FAULT;
     b->refuse = TIDE_OK;
@@ -524,9 +524,9 @@ static bool meets(struct bench *b, const struct sim_image *image, before_fn *bef
     met = before ? met : has_met(b);
     close_bench(b);
     got = tell(b);
-    if (code || strcmp(got, want) != 0 || b->deeds != k->deeds)
-        fail_msg("%s, %s%s, place %d: %s %s, %d deeds\n%s\nnot\n%s", k->name, t->name, lasts ? " for a minute" : "",
-                 place, tide_code_name(code), b->err.msg, b->deeds, got, want);
+    if (code || strcmp(got, want) != 0 || b->effects != k->effects)
+        fail_msg("%s, %s%s, place %d: %s %s, %d effects\n%s\nnot\n%s", k->name, t->name, lasts ? " for a minute" : "",
+                 place, tide_code_name(code), b->err.msg, b->effects, got, want);
     free(got);
     sim_free(b->sim);
     return met;
@@ -561,7 +561,7 @@ static char *golden(struct bench *b, const struct sim_image *image, before_fn *b
     code = before(b);
     code = code ? code : k->run(b);
     expect_code(TIDE_OK, code, &b->err, k->name, __FILE__, __LINE__);
-    assert_int_equal(b->deeds, k->deeds);
+    assert_int_equal(b->effects, k->effects);
     close_bench(b);
     want = tell(b);
     assert_null(strstr(want, "NOT COMPLETED"));
@@ -666,9 +666,9 @@ static bool makes_after_two(struct bench *b, const struct sim_image *empty, enum
     code = code ? code : run_program(b);
     close_bench(b);
     got = tell(b);
-    if (code || strcmp(got, want) != 0 || b->deeds != kinds[0].deeds)
-        fail_msg("places %d and %d: %s %s, %d deeds\n%s\nnot\n%s", place, next, tide_code_name(code), b->err.msg,
-                 b->deeds, got, want);
+    if (code || strcmp(got, want) != 0 || b->effects != kinds[0].effects)
+        fail_msg("places %d and %d: %s %s, %d effects\n%s\nnot\n%s", place, next, tide_code_name(code), b->err.msg,
+                 b->effects, got, want);
     free(got);
     sim_free(b->sim);
     *ret_met_next = again;
@@ -725,9 +725,9 @@ static bool hears(struct bench *b, const struct sim_image *image, bool creates, 
     b->lock_path = NULL;
     close_bench(b);
     got = tell(b);
-    if (code || strcmp(got, want) != 0 || b->deeds != k->deeds)
-        fail_msg("%s, a writer stopped before commit %d: %s %s, %d deeds\n%s\nnot\n%s", k->name, place,
-                 tide_code_name(code), b->err.msg, b->deeds, got, want);
+    if (code || strcmp(got, want) != 0 || b->effects != k->effects)
+        fail_msg("%s, a writer stopped before commit %d: %s %s, %d effects\n%s\nnot\n%s", k->name, place,
+                 tide_code_name(code), b->err.msg, b->effects, got, want);
     if (met && (!b->told_ms || b->told_ms - b->locked_ms < STORE_LOCK_MS || b->told_ms - b->locked_ms > TOLD_MS))
         fail_msg("%s, a writer stopped before commit %d: told after %lld ms", k->name, place,
                  b->told_ms ? (long long)(b->told_ms - b->locked_ms) : -1LL);

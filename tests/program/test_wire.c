@@ -130,26 +130,26 @@ static void a_frame_that_is_cut_is_the_end(void **state)
     close(p.in);
 }
 
-/* ---- the door ---- */
+/* ---- the listener ---- */
 
-static void the_door_lets_in_its_own_user(void **state)
+static void the_socket_lets_in_its_own_user(void **state)
 {
-    char name[DOOR_NAME_SIZE], other[DOOR_NAME_SIZE];
-    int door = -1, door2 = -1, client = -1, server;
+    char name[RUN_SOCKET_NAME_SIZE], other[RUN_SOCKET_NAME_SIZE];
+    int listener = -1, second = -1, client = -1, server;
 
     (void)state;
-    OK(run_socket_open(&door, name, &err));
-    OK(run_socket_open(&door2, other, &err));
+    OK(run_socket_open(&listener, name, &err));
+    OK(run_socket_open(&second, other, &err));
     assert_string_not_equal(name, other);
-    assert_int_equal(run_socket_accept(door), -1); /* nobody has come yet */
+    assert_int_equal(run_socket_accept(listener), -1); /* nobody has come yet */
     OK(run_socket_connect(name, &client, &err));
-    server = run_socket_accept(door);
+    server = run_socket_accept(listener);
     assert_true(server >= 0);
     assert_true(fcntl(server, F_GETFL) & O_NONBLOCK);
     close(client);
     close(server);
-    close(door);
-    close(door2);
+    close(listener);
+    close(second);
     GIVES(TIDE_NOT_FOUND, run_socket_connect(name, &client, &err));
 }
 
@@ -180,17 +180,17 @@ static void outside_a_run_the_link_says_how_to_be_inside(void **state)
 
 static void an_answer_that_is_an_error_comes_back_as_that_error(void **state)
 {
-    char name[DOOR_NAME_SIZE];
+    char name[RUN_SOCKET_NAME_SIZE];
     struct buf out = BUF_INIT(4096);
     struct reply reply;
     struct run_client l;
-    int door, server;
+    int listener, server;
 
     (void)state;
-    OK(run_socket_open(&door, name, &err));
+    OK(run_socket_open(&listener, name, &err));
     setenv("TIDEMARK_RUN", name, 1);
     OK(run_client_open(&l, "step", &err));
-    server = run_socket_accept(door);
+    server = run_socket_accept(listener);
     frame_put(&out, STR("{\"error\":\"CHANGED\",\"message\":\"m\"}"), STR(""));
     send_bytes(server, out.ptr, out.len); /* it need not have asked for the answer to be there */
     run_client_begin(&l, "get");
@@ -199,7 +199,7 @@ static void an_answer_that_is_an_error_comes_back_as_that_error(void **state)
     run_client_begin(&l, "get");
     SAYS(TIDE_IO, "the run has ended", run_client_call(&l, STR(""), &reply, &err));
     run_client_close(&l);
-    close(door);
+    close(listener);
     buf_done(&out);
     unsetenv("TIDEMARK_RUN");
     assert_int_equal(code_by_name(STR("UNSETTLED")), TIDE_UNSETTLED);
@@ -320,13 +320,13 @@ static int count_completed(void *arg, const struct tide_event *ev)
 
 static void what_a_step_said_before_it_died_counts_when_the_run_closes(void **state)
 {
-    char dir[256], path[300], name[DOOR_NAME_SIZE];
+    char dir[256], path[300], name[RUN_SOCKET_NAME_SIZE];
     struct pollfd p[SERVER_CONNS_MAX + 1];
     tide_store *store = NULL;
     tide_session *s = NULL;
     struct run_server server;
     tide_run *run = NULL;
-    int door, step, completed = 0;
+    int listener, step, completed = 0;
 
     (void)state;
     dir_make(dir);
@@ -336,9 +336,9 @@ static void what_a_step_said_before_it_died_counts_when_the_run_closes(void **st
         &store, &err));
     OK(tide_session_create(store, "wire", NULL, &s, &err));
     OK(tide_run_start(s, NULL, &run, &err));
-    OK(run_socket_open(&door, name, &err));
+    OK(run_socket_open(&listener, name, &err));
     OK(run_socket_connect(name, &step, &err));
-    run_server_init(&server, run, door);
+    run_server_init(&server, run, listener);
     say_frame(step, "{\"op\":\"step\",\"name\":\"build\",\"effect\":\"once\",\"pid\":1073741823,\"pid_start\":1}");
     for (int i = 0; i < 100 && run_server_under_way(&server) == 0; i++) {
         size_t n = run_server_wants(&server, p);
@@ -365,7 +365,7 @@ int main(void)
         cmocka_unit_test(a_frame_may_come_byte_by_byte_and_the_next_behind_it),
         cmocka_unit_test(lengths_that_cannot_be_are_refused_before_anything_is_allocated),
         cmocka_unit_test(a_frame_that_is_cut_is_the_end),
-        cmocka_unit_test(the_door_lets_in_its_own_user),
+        cmocka_unit_test(the_socket_lets_in_its_own_user),
         cmocka_unit_test(a_name_that_is_no_runs_socket_is_refused),
         cmocka_unit_test(outside_a_run_the_link_says_how_to_be_inside),
         cmocka_unit_test(an_answer_that_is_an_error_comes_back_as_that_error),

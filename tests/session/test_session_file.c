@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The card of a session and the index of its tokens: what they say of every standing, and which appends carry them. */
+/* The session file of a session and the index of its tokens: what they say of every standing, and which appends carry them. */
 #include "runs.h"
 
 #include "session/session_file.h"
@@ -59,38 +59,38 @@ static void a_card_has_these_members_in_this_order(void **state)
         {NULL, NULL},
     };
     AUTO(state_freep) struct state *s = state_of(log);
-    char *card = session_file_of(s);
+    char *session_file = session_file_of(s);
 
     (void)state;
-    assert_string_equal(card, "{\n"
-                              "  \"id\": \"s1\",\n"
-                              "  \"title\": \"Café\",\n"
-                              "  \"working_dir\": \"/srv/\\\"x\\\"\",\n"
-                              "  \"provider\": {\n"
-                              "    \"type\": \"anthropic\",\n"
-                              "    \"model\": \"m-1\"\n"
-                              "  },\n"
-                              "  \"created_at\": \"2026-01-01T00:00:00.000Z\",\n"
-                              "  \"updated_at\": \"2026-01-01T00:00:05.000Z\",\n"
-                              "  \"last_seq\": 5,\n"
-                              "  \"run\": {\n"
-                              "    \"run_id\": \"r1\",\n"
-                              "    \"boot_id\": \"b1\",\n"
-                              "    \"started_at\": \"2026-01-01T00:00:03.000Z\",\n"
-                              "    \"ended_at\": null,\n"
-                              "    \"wait\": {\n"
-                              "      \"kind\": \"approval\",\n"
-                              "      \"since_seq\": 5,\n"
-                              "      \"resume_token_id\": \"t1\",\n"
-                              "      \"deadline_at\": \"2026-02-01T00:00:00.000Z\"\n"
-                              "    }\n"
-                              "  },\n"
-                              "  \"recovery\": {\n"
-                              "    \"last_boot_seen\": \"b1\",\n"
-                              "    \"interruption\": null\n"
-                              "  }\n"
-                              "}\n");
-    free(card);
+    assert_string_equal(session_file, "{\n"
+                                      "  \"id\": \"s1\",\n"
+                                      "  \"title\": \"Café\",\n"
+                                      "  \"working_dir\": \"/srv/\\\"x\\\"\",\n"
+                                      "  \"provider\": {\n"
+                                      "    \"type\": \"anthropic\",\n"
+                                      "    \"model\": \"m-1\"\n"
+                                      "  },\n"
+                                      "  \"created_at\": \"2026-01-01T00:00:00.000Z\",\n"
+                                      "  \"updated_at\": \"2026-01-01T00:00:05.000Z\",\n"
+                                      "  \"last_seq\": 5,\n"
+                                      "  \"run\": {\n"
+                                      "    \"run_id\": \"r1\",\n"
+                                      "    \"boot_id\": \"b1\",\n"
+                                      "    \"started_at\": \"2026-01-01T00:00:03.000Z\",\n"
+                                      "    \"ended_at\": null,\n"
+                                      "    \"wait\": {\n"
+                                      "      \"kind\": \"approval\",\n"
+                                      "      \"since_seq\": 5,\n"
+                                      "      \"resume_token_id\": \"t1\",\n"
+                                      "      \"deadline_at\": \"2026-02-01T00:00:00.000Z\"\n"
+                                      "    }\n"
+                                      "  },\n"
+                                      "  \"recovery\": {\n"
+                                      "    \"last_boot_seen\": \"b1\",\n"
+                                      "    \"interruption\": null\n"
+                                      "  }\n"
+                                      "}\n");
+    free(session_file);
 }
 
 #define STARTED                                                                                                        \
@@ -221,12 +221,12 @@ static void a_card_says_where_a_session_stands(void **state)
     (void)state;
     for (size_t i = 0; i < STANDINGS; i++) {
         AUTO(state_freep) struct state *s = state_of(standings[i].log);
-        char *card = session_file_of(s), *tokens = tokens_of(s);
+        char *session_file = session_file_of(s), *tokens = tokens_of(s);
 
-        expect_member(standings[i].name, card, "run", standings[i].run);
-        expect_member(standings[i].name, card, "recovery", standings[i].recovery);
+        expect_member(standings[i].name, session_file, "run", standings[i].run);
+        expect_member(standings[i].name, session_file, "recovery", standings[i].recovery);
         expect_member(standings[i].name, tokens, "tokens", standings[i].tokens);
-        free(card);
+        free(session_file);
         free(tokens);
     }
 }
@@ -241,16 +241,16 @@ static void the_same_state_gives_the_same_bytes(void **state)
         AUTO(state_freep) struct state *s = state_of(standings[i / 3].log);
         AUTO(state_freep) struct state *loaded = NULL;
         AUTO(buf_done) struct buf text = BUF_INIT(1 << 20);
-        char *card = session_file_of(s), *tokens = tokens_of(s), *card_again, *tokens_again;
+        char *session_file = session_file_of(s), *tokens = tokens_of(s), *card_again, *tokens_again;
 
         state_encode(&text, s, parts[i % 3]);
         OK(state_decode(buf_view(&text), &loaded, &err));
         card_again = session_file_of(loaded);
         tokens_again = tokens_of(loaded);
-        assert_string_equal(card, card_again);
+        assert_string_equal(session_file, card_again);
         if (parts[i % 3] != STATE_SUMMARY) /* lists do not know them */
             assert_string_equal(tokens, tokens_again);
-        free(card);
+        free(session_file);
         free(tokens);
         free(card_again);
         free(tokens_again);
@@ -262,13 +262,13 @@ static void what_is_not_known_is_null(void **state)
     static const struct line log[] = {{"session.created", "{\"title\":null}"}, {NULL, NULL}};
     static const char *const members[] = {"title", "working_dir", "provider", "run"};
     AUTO(state_freep) struct state *s = state_of(log);
-    char *card = session_file_of(s), *tokens = tokens_of(s);
+    char *session_file = session_file_of(s), *tokens = tokens_of(s);
 
     (void)state;
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
-        expect_member("bare", card, members[i], "null");
+        expect_member("bare", session_file, members[i], "null");
     assert_string_equal(tokens, "{\n  \"tokens\": []\n}\n");
-    free(card);
+    free(session_file);
     free(tokens);
 }
 
@@ -286,10 +286,10 @@ static void a_provider_is_whatever_the_session_has(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct line log[] = {{"session.created", rows[i].body}, {NULL, NULL}};
         AUTO(state_freep) struct state *s = state_of(log);
-        char *card = session_file_of(s);
+        char *session_file = session_file_of(s);
 
-        expect_member(rows[i].body, card, "provider", rows[i].want);
-        free(card);
+        expect_member(rows[i].body, session_file, "provider", rows[i].want);
+        free(session_file);
     }
 }
 
@@ -299,7 +299,7 @@ static void a_provider_nested_as_deep_as_bodies_may_be_has_a_card(void **state)
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(state_freep) struct state *s = NULL;
     struct json *v;
-    char *card;
+    char *session_file;
 
     (void)state;
     buf_add_str(&body, STR("{\"provider\":"));
@@ -310,9 +310,9 @@ static void a_provider_nested_as_deep_as_bodies_may_be_has_a_card(void **state)
     buf_add_char(&body, '}');
     OK(json_parse(&a, buf_view(&body), NULL, &v, NULL, &err));
     s = state_of((const struct line[]){{"session.created", buf_cstr(&body)}, {NULL, NULL}});
-    card = session_file_of(s);
-    assert_non_null(strstr(card, "\"last_seq\": 1"));
-    free(card);
+    session_file = session_file_of(s);
+    assert_non_null(strstr(session_file, "\"last_seq\": 1"));
+    free(session_file);
 }
 
 /* ---- What appends hand to the store -------------------------------------------------------------------------- */
@@ -321,7 +321,7 @@ static struct witness {
     const struct store_ops *real;
     struct store_ops ops;
     struct batch last; /* texts are in the buffers below */
-    char card[4096], tokens[4096], kinds[512];
+    char session_file[4096], tokens[4096], kinds[512];
 } seen;
 
 static void commit(struct store *store, struct batch *list)
@@ -330,7 +330,7 @@ static void commit(struct store *store, struct batch *list)
         size_t at = 0;
 
         seen.last = *b;
-        snprintf(seen.card, sizeof seen.card, "%.*s", STR_ARG(b->card));
+        snprintf(seen.session_file, sizeof seen.session_file, "%.*s", STR_ARG(b->session_file));
         snprintf(seen.tokens, sizeof seen.tokens, "%.*s", STR_ARG(b->tokens));
         seen.kinds[0] = 0;
         for (size_t i = 0; i < b->n && at < sizeof seen.kinds; i++)
@@ -339,14 +339,14 @@ static void commit(struct store *store, struct batch *list)
     seen.real->commit(store, list);
 }
 
-static void watch(struct fixture *f, bool cards)
+static void watch(struct fixture *f, bool session_files)
 {
     struct store *s = store_of(f->store);
 
     seen.real = s->ops;
     seen.ops = *s->ops;
     seen.ops.commit = commit;
-    seen.ops.can = cards ? s->ops->can | STORE_CARDS : s->ops->can & ~(unsigned)STORE_CARDS;
+    seen.ops.can = session_files ? s->ops->can | STORE_SESSION_FILES : s->ops->can & ~(unsigned)STORE_SESSION_FILES;
     s->ops = &seen.ops;
 }
 
@@ -355,11 +355,11 @@ static int64_t seq_of_card(void)
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *v = NULL;
 
-    OK(json_parse(&a, str_from(seen.card), NULL, &v, NULL, &err));
+    OK(json_parse(&a, str_from(seen.session_file), NULL, &v, NULL, &err));
     return json_get_int(v, STR("last_seq"), 0);
 }
 
-/* The last batch brought a card, of its own last event, as a state loaded from the store would give it. */
+/* The last batch brought a session file, of its own last event, as a state loaded from the store would give it. */
 static void expect_card(tide_store *store)
 {
     AUTO(buf_done) struct buf want = BUF_INIT(1 << 20);
@@ -367,23 +367,24 @@ static void expect_card(tide_store *store)
     AUTO(state_freep) struct state *s = NULL;
     struct head h;
 
-    if (!seen.card[0])
-        fail_msg("no card came with: %s", seen.kinds);
+    if (!seen.session_file[0])
+        fail_msg("no session_file came with: %s", seen.kinds);
     assert_int_equal(seq_of_card(), seen.last.caches_seq);
     OK(store_head(store_of(store), STR("s"), &h, &err));
     OK(state_load(store_of(store), &h, h.last_seq, &s, NULL, &err));
     assert_int_equal(seq_of_card(), h.last_seq);
     session_file_write(&want, s, &h);
     session_file_tokens(&tokens, s);
-    assert_string_equal(strstr(seen.card, "\"updated_at\""), strstr(buf_cstr(&want), "\"updated_at\""));
-    assert_null(strstr(seen.card, "\"created_at\": null")); /* the same but for the time between append and commit */
+    assert_string_equal(strstr(seen.session_file, "\"updated_at\""), strstr(buf_cstr(&want), "\"updated_at\""));
+    assert_null(
+        strstr(seen.session_file, "\"created_at\": null")); /* the same but for the time between append and commit */
     assert_string_equal(seen.tokens, buf_cstr(&tokens));
 }
 
 static void expect_none(void)
 {
-    if (seen.card[0] || seen.tokens[0])
-        fail_msg("a card came with: %s", seen.kinds);
+    if (seen.session_file[0] || seen.tokens[0])
+        fail_msg("a session_file came with: %s", seen.kinds);
 }
 
 static tide_session *create_titled(struct fixture *f)
@@ -403,17 +404,17 @@ static void appends_that_change_a_card_carry_it(void **state)
     watch(f, true);
     s = create_titled(f);
     expect_card(f->store);
-    assert_non_null(strstr(seen.card, "\"title\": \"first\""));
+    assert_non_null(strstr(seen.session_file, "\"title\": \"first\""));
     put(s, "message.user", "{}");
     expect_none();
     put(s, "session.updated", "{\"title\":\"second\"}");
     expect_card(f->store);
-    assert_non_null(strstr(seen.card, "\"title\": \"second\""));
+    assert_non_null(strstr(seen.session_file, "\"title\": \"second\""));
     r = start(s);
     assert_non_null(strstr(seen.kinds, "run.started"));
     expect_card(f->store);
     finish(r);
-    assert_non_null(strstr(seen.card, "\"ended_at\": \"2"));
+    assert_non_null(strstr(seen.session_file, "\"ended_at\": \"2"));
     expect_card(f->store);
     tide_session_close(s);
 }
@@ -468,10 +469,10 @@ static void a_card_has_no_secret(void **state)
     expect_card(f->store);
     secret = strchr(token, '.');
     assert_non_null(secret);
-    assert_null(strstr(seen.card, secret + 1));
+    assert_null(strstr(seen.session_file, secret + 1));
     assert_null(strstr(seen.tokens, secret + 1));
     *secret = 0;
-    assert_non_null(strstr(seen.card, token));
+    assert_non_null(strstr(seen.session_file, token));
     assert_non_null(strstr(seen.tokens, token));
     assert_non_null(strstr(seen.tokens, "\"wait_kind\": \"approval\""));
     assert_non_null(strstr(seen.tokens, "\"status\": \"active\""));
@@ -497,7 +498,7 @@ static void recovery_leaves_a_card(void **state)
     OK(tide_store_recover(f->store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.timed_out, 1);
     expect_card(f->store);
-    assert_non_null(strstr(seen.card, "\"interruption\": \"wait_timeout\""));
+    assert_non_null(strstr(seen.session_file, "\"interruption\": \"wait_timeout\""));
     assert_null(strstr(seen.tokens, "\"active\""));
 }
 
@@ -525,15 +526,15 @@ static void a_store_without_cards_is_handed_none(void **state)
     struct fixture *f = *state;
     tide_session *s;
 
-    SQLITE_ONLY("it keeps cards");
-    assert_false(store_can(store_of(f->store), STORE_CARDS));
+    SQLITE_ONLY("it keeps session_files");
+    assert_false(store_can(store_of(f->store), STORE_SESSION_FILES));
     watch(f, false);
     s = create_titled(f);
     expect_none();
     finish(start(s));
     expect_none();
     session_file_attach(b, store_of(f->store), s->state, &s->head);
-    assert_int_equal(b->card.len + b->tokens.len, 0);
+    assert_int_equal(b->session_file.len + b->tokens.len, 0);
     tide_session_close(s);
     assert_true(seen.last.flags & BATCH_RELEASE);
     expect_none();

@@ -46,7 +46,7 @@ static struct batch *batch_at(int i)
         snprintf(b->parent, sizeof b->parent, "s0");
         b->parent_seq = 2;
     }
-    batch_set_cards(b, STR("{\"card\":1}"), STR("{\"tokens\":[]}"));
+    batch_set_session_files(b, STR("{\"session_file\":1}"), STR("{\"tokens\":[]}"));
     return b;
 }
 

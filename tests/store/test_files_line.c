@@ -17,34 +17,34 @@ static const unsigned char no_digest[DIGEST_SIZE];
 
 /* ---- making lines ---- */
 
-static const unsigned char *before_of(const struct line_mark *mark)
+static const unsigned char *before_of(const struct line_fields *fields)
 {
-    return mark->parent[0] ? mark->before : no_digest;
+    return fields->parent[0] ? fields->before : no_digest;
 }
 
-static struct event make_event(int64_t seq, int64_t ts_ms, struct str kind, struct str body, struct line_mark *mark)
+static struct event make_event(int64_t seq, int64_t ts_ms, struct str kind, struct str body, struct line_fields *fields)
 {
-    struct event ev = {.seq = seq, .ts_ms = ts_ms, .epoch = mark->epoch, .kind = kind, .body = body};
+    struct event ev = {.seq = seq, .ts_ms = ts_ms, .epoch = fields->epoch, .kind = kind, .body = body};
 
-    event_digest(ev.digest, NULL, before_of(mark), SESSION, &ev);
-    memcpy(mark->digest, ev.digest, DIGEST_SIZE);
-    mark->verified = true;
+    event_digest(ev.digest, NULL, before_of(fields), SESSION, &ev);
+    memcpy(fields->digest, ev.digest, DIGEST_SIZE);
+    fields->verified = true;
     return ev;
 }
 
-static struct line_mark fork_mark(int64_t seq)
+static struct line_fields fork_mark(int64_t seq)
 {
-    struct line_mark mark = {.epoch = 1, .parent = "sess_parent-1", .parent_seq = seq - 1};
+    struct line_fields fields = {.epoch = 1, .parent = "sess_parent-1", .parent_seq = seq - 1};
 
-    digest_of(mark.before, STR("the event before"));
-    return mark;
+    digest_of(fields.before, STR("the event before"));
+    return fields;
 }
 
 /* The line without its newline, in the buffer. */
-static struct str write_line(struct buf *out, const struct event *ev, const struct line_mark *mark)
+static struct str write_line(struct buf *out, const struct event *ev, const struct line_fields *fields)
 {
     buf_clear(out);
-    line_write(out, ev, mark);
+    line_write(out, ev, fields);
     assert_false(out->failed);
     assert_int_equal(out->ptr[out->len - 1], '\n');
     assert_null(memchr(out->ptr, '\n', out->len - 1));
@@ -57,19 +57,19 @@ static bool same_event(const struct event *a, const struct event *b)
            str_eq(a->body, b->body) && memcmp(a->digest, b->digest, DIGEST_SIZE) == 0;
 }
 
-static bool same_mark(const struct line_mark *a, const struct line_mark *b)
+static bool same_fields(const struct line_fields *a, const struct line_fields *b)
 {
     return a->epoch == b->epoch && a->more == b->more && a->at == b->at && a->parent_seq == b->parent_seq &&
            a->verified == b->verified && strcmp(a->parent, b->parent) == 0 &&
            memcmp(a->digest, b->digest, DIGEST_SIZE) == 0 && memcmp(a->before, b->before, DIGEST_SIZE) == 0;
 }
 
-static bool digest_fits(const struct event *ev, const struct line_mark *mark)
+static bool digest_fits(const struct event *ev, const struct line_fields *fields)
 {
     unsigned char want[DIGEST_SIZE];
 
-    event_digest(want, NULL, before_of(mark), SESSION, ev);
-    return memcmp(want, mark->digest, DIGEST_SIZE) == 0;
+    event_digest(want, NULL, before_of(fields), SESSION, ev);
+    return memcmp(want, fields->digest, DIGEST_SIZE) == 0;
 }
 
 /* ---- what holds for every line that was written ---- */
@@ -94,37 +94,37 @@ static void check_members(struct arena *a, struct str line, const struct event *
 }
 
 /* A space in front makes it a line that is not ours to the byte: the parser has to give the same event. */
-static void check_parsed(struct arena *a, struct str line, const struct event *ev, const struct line_mark *mark)
+static void check_parsed(struct arena *a, struct str line, const struct event *ev, const struct line_fields *fields)
 {
     struct event got;
-    struct line_mark got_mark;
+    struct line_fields got_fields;
     char *spaced = arena_alloc(a, line.len + 1);
 
     spaced[0] = ' ';
     memcpy(spaced + 1, line.ptr, line.len);
-    assert_int_equal(line_read(a, (struct str){spaced, line.len + 1}, &got, &got_mark), LINE_EVENT);
-    assert_true(same_event(&got, ev) && same_mark(&got_mark, mark));
-    assert_false(line_peek((struct str){spaced, line.len + 1}, &got.seq, &got_mark));
+    assert_int_equal(line_read(a, (struct str){spaced, line.len + 1}, &got, &got_fields), LINE_EVENT);
+    assert_true(same_event(&got, ev) && same_fields(&got_fields, fields));
+    assert_false(line_peek((struct str){spaced, line.len + 1}, &got.seq, &got_fields));
 }
 
-static void check_round_trip(struct buf *out, const struct event *ev, const struct line_mark *mark)
+static void check_round_trip(struct buf *out, const struct event *ev, const struct line_fields *fields)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct str line = write_line(out, ev, mark);
+    struct str line = write_line(out, ev, fields);
     struct event got;
-    struct line_mark got_mark;
+    struct line_fields got_fields;
     int64_t seq = 0;
 
-    assert_int_equal(line_read(&a, line, &got, &got_mark), LINE_EVENT);
+    assert_int_equal(line_read(&a, line, &got, &got_fields), LINE_EVENT);
     assert_true(same_event(&got, ev));
-    assert_true(same_mark(&got_mark, mark));
+    assert_true(same_fields(&got_fields, fields));
     assert_int_equal(got.body.ptr[got.body.len], 0);
-    assert_true(digest_fits(&got, &got_mark));
-    assert_true(line_peek(line, &seq, &got_mark));
-    assert_true(seq == ev->seq && same_mark(&got_mark, mark));
+    assert_true(digest_fits(&got, &got_fields));
+    assert_true(line_peek(line, &seq, &got_fields));
+    assert_true(seq == ev->seq && same_fields(&got_fields, fields));
     assert_true(str_eq(line_kind(line), ev->kind));
     check_members(&a, line, ev);
-    check_parsed(&a, line, ev, mark);
+    check_parsed(&a, line, ev, fields);
 }
 
 /* ---- round trips ---- */
@@ -155,10 +155,10 @@ static void bodies_that_look_like_marks_come_back(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(tricky); i++) {
-        struct line_mark mark = {.epoch = 2, .at = (int64_t)i % 3, .more = (int64_t)i}, fork = fork_mark(501);
-        struct event ev = make_event(7, 1795537206978, STR("memory.set"), str_from(tricky[i]), &mark);
+        struct line_fields fields = {.epoch = 2, .at = (int64_t)i % 3, .more = (int64_t)i}, fork = fork_mark(501);
+        struct event ev = make_event(7, 1795537206978, STR("memory.set"), str_from(tricky[i]), &fields);
 
-        check_round_trip(&out, &ev, &mark);
+        check_round_trip(&out, &ev, &fields);
         ev = make_event(501, 1795537206978, STR("memory.set"), str_from(tricky[i]), &fork);
         check_round_trip(&out, &ev, &fork);
     }
@@ -221,23 +221,23 @@ static void random_value(struct rng *r, struct buf *out, int depth)
         random_members(r, out, depth, choice == 4);
 }
 
-static struct event random_event(struct rng *r, struct buf *body, char kind[65], struct line_mark *mark)
+static struct event random_event(struct rng *r, struct buf *body, char kind[65], struct line_fields *fields)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
     size_t n = (size_t)rng_between(r, 1, 64);
     int64_t seq = rng_below(r, 4) ? rng_between(r, 2, 2000000) : INT64_MAX - rng_below(r, 3);
 
-    *mark = rng_below(r, 4) ? (struct line_mark){.more = rng_below(r, 300)} : fork_mark(seq);
-    if (!mark->parent[0] && rng_below(r, 2))
-        mark->at = rng_between(r, 1, rng_below(r, 4) && seq > 300 ? 300 : seq - 1);
-    mark->epoch = rng_below(r, 100);
+    *fields = rng_below(r, 4) ? (struct line_fields){.more = rng_below(r, 300)} : fork_mark(seq);
+    if (!fields->parent[0] && rng_below(r, 2))
+        fields->at = rng_between(r, 1, rng_below(r, 4) && seq > 300 ? 300 : seq - 1);
+    fields->epoch = rng_below(r, 100);
     kind[0] = (char)('a' + rng_below(r, 26));
     for (size_t i = 1; i < n; i++)
         kind[i] = letters[rng_below(r, sizeof letters - 1)];
     buf_clear(body);
     random_members(r, body, 0, true);
     return make_event(seq, rng_between(r, -62167219200000, 253402300799999), (struct str){kind, n}, buf_view(body),
-                      mark);
+                      fields);
 }
 
 static void random_events_come_back(void **state)
@@ -248,10 +248,10 @@ static void random_events_come_back(void **state)
     (void)state;
     for (int i = 0; i < (SLOW_BUILD ? 3000 : 30000); i++) {
         char kind[65];
-        struct line_mark mark;
-        struct event ev = random_event(&r, &body, kind, &mark);
+        struct line_fields fields;
+        struct event ev = random_event(&r, &body, kind, &fields);
 
-        check_round_trip(&out, &ev, &mark);
+        check_round_trip(&out, &ev, &fields);
     }
 }
 
@@ -259,24 +259,24 @@ static void kinds_of_all_lengths_come_back(void **state)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(1 << 20);
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct line_mark mark = {.epoch = 1}, got_mark;
+    struct line_fields fields = {.epoch = 1}, got_fields;
     struct event ev, got;
     char kind[65];
 
     (void)state;
     memset(kind, 'k', sizeof kind);
     for (size_t n = 1; n <= 64; n++) {
-        ev = make_event((int64_t)n, 1, (struct str){kind, n}, STR("{}"), &mark);
-        check_round_trip(&out, &ev, &mark);
+        ev = make_event((int64_t)n, 1, (struct str){kind, n}, STR("{}"), &fields);
+        check_round_trip(&out, &ev, &fields);
     }
-    ev = make_event(1, 1, (struct str){kind, 65}, STR("{}"), &mark);
-    assert_int_equal(line_read(&a, write_line(&out, &ev, &mark), &got, &got_mark), LINE_NOT);
+    ev = make_event(1, 1, (struct str){kind, 65}, STR("{}"), &fields);
+    assert_int_equal(line_read(&a, write_line(&out, &ev, &fields), &got, &got_fields), LINE_NOT);
 }
 
 static void a_body_of_five_mib_comes_back(void **state)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(16 << 20), body = BUF_INIT(16 << 20);
-    struct line_mark mark = {.epoch = 1};
+    struct line_fields fields = {.epoch = 1};
     struct event ev;
 
     (void)state;
@@ -284,8 +284,8 @@ static void a_body_of_five_mib_comes_back(void **state)
     while (body.len < 5 << 20)
         buf_add_str(&body, STR("all of it \\\"quoted\\\" and \\\\ ends ,"));
     buf_add_str(&body, STR("\"}"));
-    ev = make_event(1, 1795537206978, STR("message"), buf_view(&body), &mark);
-    check_round_trip(&out, &ev, &mark);
+    ev = make_event(1, 1795537206978, STR("message"), buf_view(&body), &fields);
+    check_round_trip(&out, &ev, &fields);
 }
 
 static void numbers_at_their_limits_come_back(void **state)
@@ -304,43 +304,44 @@ static void numbers_at_their_limits_come_back(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(times); i++) {
-        struct line_mark mark = {
+        struct line_fields fields = {
             .epoch = i % 2 ? INT64_MAX : INT64_MIN, .at = i % 3 ? INT64_MAX - 1 : 0, .more = INT64_MAX};
-        struct event ev = make_event(INT64_MAX, times[i], STR("a"), STR("{\"b\":1}"), &mark);
+        struct event ev = make_event(INT64_MAX, times[i], STR("a"), STR("{\"b\":1}"), &fields);
 
-        check_round_trip(&out, &ev, &mark);
+        check_round_trip(&out, &ev, &fields);
     }
 }
 
 /* ---- damage ---- */
 
 /* Calls `check` with a line of each sort. */
-static void each_sample(void (*check)(struct str line, const struct event *ev, const struct line_mark *mark))
+static void each_sample(void (*check)(struct str line, const struct event *ev, const struct line_fields *fields))
 {
     AUTO(buf_done) struct buf out = BUF_INIT(1 << 20);
 
     for (size_t i = 0; i < COUNT(tricky); i++) {
-        struct line_mark mark = {.epoch = 12, .at = (int64_t)i % 3, .more = 10 * (int64_t)i}, fork = fork_mark(1000);
-        struct event ev = make_event(17, 1795537206978, STR("memory.set"), str_from(tricky[i]), &mark);
+        struct line_fields fields = {.epoch = 12, .at = (int64_t)i % 3, .more = 10 * (int64_t)i},
+                           fork = fork_mark(1000);
+        struct event ev = make_event(17, 1795537206978, STR("memory.set"), str_from(tricky[i]), &fields);
 
-        check(write_line(&out, &ev, &mark), &ev, &mark);
+        check(write_line(&out, &ev, &fields), &ev, &fields);
         ev = make_event(1000, 253402300800000, STR("x"), str_from(tricky[i]), &fork);
         check(write_line(&out, &ev, &fork), &ev, &fork);
     }
 }
 
-static void check_cuts(struct str line, const struct event *ev, const struct line_mark *mark)
+static void check_cuts(struct str line, const struct event *ev, const struct line_fields *fields)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
 
     (void)ev;
-    (void)mark;
+    (void)fields;
     for (size_t n = 0; n < line.len; n++) {
         AUTO(mem_freep) char *cut = mem_dup((struct str){line.ptr, n}); /* so that a look behind it is seen */
         struct event got;
-        struct line_mark got_mark;
+        struct line_fields got_fields;
 
-        if (line_read(&a, (struct str){cut, n}, &got, &got_mark) != LINE_NOT)
+        if (line_read(&a, (struct str){cut, n}, &got, &got_fields) != LINE_NOT)
             fail_msg("an event: %.*s", (int)n, line.ptr);
     }
 }
@@ -352,27 +353,27 @@ static void a_line_that_was_cut_is_no_event(void **state)
 }
 
 /* The digest covers neither the place in its unit nor the parent's name: there, and nowhere else, it still fits. */
-static void check_change(struct str changed, const struct event *ev, const struct line_mark *mark)
+static void check_change(struct str changed, const struct event *ev, const struct line_fields *fields)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct event got;
-    struct line_mark got_mark;
+    struct line_fields got_fields;
 
-    if (line_read(&a, changed, &got, &got_mark) == LINE_NOT)
+    if (line_read(&a, changed, &got, &got_fields) == LINE_NOT)
         return;
-    if (!got_mark.verified)
+    if (!got_fields.verified)
         fail_msg("a line of somebody else's: %.*s", STR_ARG(changed));
-    if (!digest_fits(&got, &got_mark))
+    if (!digest_fits(&got, &got_fields))
         return;
-    if (!same_event(&got, ev) || same_mark(&got_mark, mark))
+    if (!same_event(&got, ev) || same_fields(&got_fields, fields))
         fail_msg("nobody would notice: %.*s", STR_ARG(changed));
-    got_mark.more = mark->more;
-    got_mark.at = mark->at;
-    memcpy(got_mark.parent, mark->parent, sizeof got_mark.parent);
-    assert_true(same_mark(&got_mark, mark));
+    got_fields.more = fields->more;
+    got_fields.at = fields->at;
+    memcpy(got_fields.parent, fields->parent, sizeof got_fields.parent);
+    assert_true(same_fields(&got_fields, fields));
 }
 
-static void check_changes(struct str line, const struct event *ev, const struct line_mark *mark)
+static void check_changes(struct str line, const struct event *ev, const struct line_fields *fields)
 {
     AUTO(mem_freep) char *changed = mem_dup(line);
 
@@ -380,7 +381,7 @@ static void check_changes(struct str line, const struct event *ev, const struct 
         for (int c = 0; c < 256; c += SLOW_BUILD ? 5 : 1) {
             changed[i] = (char)c;
             if (changed[i] != line.ptr[i])
-                check_change((struct str){changed, line.len}, ev, mark);
+                check_change((struct str){changed, line.len}, ev, fields);
         }
         changed[i] = line.ptr[i];
     }
@@ -392,21 +393,21 @@ static void a_changed_byte_shows(void **state)
     each_sample(check_changes);
 }
 
-static void check_without_mark(struct str line, const struct event *ev, const struct line_mark *mark)
+static void check_without_mark(struct str line, const struct event *ev, const struct line_fields *fields)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf out = BUF_INIT(line.len);
     const char *at = line.ptr + line.len - 1;
     struct event got;
-    struct line_mark got_mark;
+    struct line_fields got_fields;
 
-    (void)mark;
+    (void)fields;
     while (memcmp(at, ",\"tidemark\":", 12) != 0)
         at--;
     buf_add(&out, line.ptr, (size_t)(at - line.ptr));
     buf_add_char(&out, '}');
-    assert_int_equal(line_read(&a, buf_view(&out), &got, &got_mark), LINE_EVENT);
-    assert_false(got_mark.verified);
+    assert_int_equal(line_read(&a, buf_view(&out), &got, &got_fields), LINE_EVENT);
+    assert_false(got_fields.verified);
     assert_true(str_eq(got.body, ev->body) && str_eq(got.kind, ev->kind) && got.ts_ms == ev->ts_ms);
 }
 
@@ -449,7 +450,7 @@ static void a_mark_that_is_not_whole_is_no_event(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(marks); i++) {
         struct event ev;
-        struct line_mark mark;
+        struct line_fields fields;
 
         buf_clear(&line);
         buf_add_str(&line, STR("{\"seq\":7,\"ts\":\"2026-11-15T16:20:06.978Z\",\"kind\":\"a\",\"tidemark\":"));
@@ -460,7 +461,7 @@ static void a_mark_that_is_not_whole_is_no_event(void **state)
                 buf_add_char(&line, *p);
         }
         buf_add_char(&line, '}');
-        if (line_read(&a, buf_view(&line), &ev, &mark) != LINE_NOT || line_peek(buf_view(&line), &ev.seq, &mark))
+        if (line_read(&a, buf_view(&line), &ev, &fields) != LINE_NOT || line_peek(buf_view(&line), &ev.seq, &fields))
             fail_msg("an event: %.*s", STR_ARG(buf_view(&line)));
     }
 }
@@ -528,15 +529,15 @@ static void lines_of_others_give_what_they_say(void **state)
     for (size_t i = 0; i < COUNT(foreign); i++) {
         struct str line = str_from(foreign[i].line);
         enum line_read want = foreign[i].kind ? LINE_EVENT : LINE_NOT;
-        struct line_mark mark;
+        struct line_fields fields;
         struct event ev;
 
-        if (line_read(&a, line, &ev, &mark) != want)
+        if (line_read(&a, line, &ev, &fields) != want)
             fail_msg("%s: %s", want == LINE_NOT ? "an event" : "no event", foreign[i].line);
-        assert_false(line_peek(line, &ev.seq, &mark));
+        assert_false(line_peek(line, &ev.seq, &fields));
         if (want == LINE_NOT)
             continue;
-        assert_false(mark.verified);
+        assert_false(fields.verified);
         assert_true(ev.seq == foreign[i].seq && ev.epoch == 0);
         assert_true(ev.ts_ms == foreign[i].ts_ms);
         assert_true(str_eq(ev.kind, str_from(foreign[i].kind)));
@@ -549,8 +550,8 @@ static void a_mark_may_be_laid_out_by_another_program(void **state)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf line = BUF_INIT(4096);
-    struct line_mark mark = {.epoch = 3, .at = 2, .more = 4}, got_mark;
-    struct event ev = make_event(5, 1771668070123, STR("a"), STR("{\"x\":[1,2]}"), &mark), got;
+    struct line_fields fields = {.epoch = 3, .at = 2, .more = 4}, got_fields;
+    struct event ev = make_event(5, 1771668070123, STR("a"), STR("{\"x\":[1,2]}"), &fields), got;
     char hex[2 * DIGEST_SIZE + 1];
 
     (void)state;
@@ -560,8 +561,8 @@ static void a_mark_may_be_laid_out_by_another_program(void **state)
         "{ \"tidemark\": {\"digest\": \"%s\", \"at\": 2, \"more\": 4, \"epoch\": 3}, \"x\": [1, 2], \"kind\": \"a\", "
         "\"ts\": \"2026-02-21T10:01:10.123Z\", \"seq\": 5 }",
         hex);
-    assert_int_equal(line_read(&a, buf_view(&line), &got, &got_mark), LINE_EVENT);
-    assert_true(same_event(&got, &ev) && same_mark(&got_mark, &mark) && digest_fits(&got, &got_mark));
+    assert_int_equal(line_read(&a, buf_view(&line), &got, &got_fields), LINE_EVENT);
+    assert_true(same_event(&got, &ev) && same_fields(&got_fields, &fields) && digest_fits(&got, &got_fields));
 }
 
 /* ---- hostile ones ---- */
@@ -602,11 +603,11 @@ static void huge_and_deep_lines_are_no_events(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         AUTO(buf_done)
         struct buf b = filled((size_t)100 << 20, str_from(rows[i].head), rows[i].fill, str_from(rows[i].tail));
-        struct line_mark mark;
+        struct line_fields fields;
         struct event ev;
 
-        assert_int_equal(line_read(&a, buf_view(&b), &ev, &mark), LINE_NOT);
-        assert_false(line_peek(buf_view(&b), &ev.seq, &mark));
+        assert_int_equal(line_read(&a, buf_view(&b), &ev, &fields), LINE_NOT);
+        assert_false(line_peek(buf_view(&b), &ev.seq, &fields));
         assert_int_equal(line_kind(buf_view(&b)).len, 0);
         assert_int_equal(a.used, 0);
     }
@@ -619,14 +620,14 @@ static void nesting_ends_where_the_parser_s_does(void **state)
     (void)state;
     for (size_t depth = JSON_MAX_DEPTH - 2; depth < JSON_MAX_DEPTH + 2; depth++) {
         AUTO(buf_done) struct buf b = filled(depth, STR("{\"seq\":1,\"a\":"), '[', STR(""));
-        struct line_mark mark;
+        struct line_fields fields;
         struct event ev;
 
         b.max += depth + 1;
         for (size_t i = 0; i < depth; i++)
             buf_add_char(&b, ']');
         buf_add_char(&b, '}');
-        assert_int_equal(line_read(&a, buf_view(&b), &ev, &mark), depth < JSON_MAX_DEPTH ? LINE_EVENT : LINE_NOT);
+        assert_int_equal(line_read(&a, buf_view(&b), &ev, &fields), depth < JSON_MAX_DEPTH ? LINE_EVENT : LINE_NOT);
     }
 }
 
@@ -638,12 +639,12 @@ static void a_nul_byte_is_no_event(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof line; i++) {
         char copy[sizeof line];
-        struct line_mark mark;
+        struct line_fields fields;
         struct event ev;
 
         memcpy(copy, line, sizeof line);
         copy[i] = 0;
-        assert_int_equal(line_read(&a, (struct str){copy, sizeof line}, &ev, &mark), LINE_NOT);
+        assert_int_equal(line_read(&a, (struct str){copy, sizeof line}, &ev, &fields), LINE_NOT);
     }
 }
 
@@ -665,21 +666,21 @@ static void how_fast_lines_are_read(void **state)
     const int rounds = SLOW_BUILD ? 20000 : 400000;
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf out = BUF_INIT(1 << 20);
-    struct line_mark mark = {.epoch = 2}, got_mark;
-    struct event ev = make_event(123456, 1795537206978, STR("message.user"), str_from(text), &mark), got;
-    struct str line = write_line(&out, &ev, &mark);
+    struct line_fields fields = {.epoch = 2}, got_fields;
+    struct event ev = make_event(123456, 1795537206978, STR("message.user"), str_from(text), &fields), got;
+    struct str line = write_line(&out, &ev, &fields);
     double t[4];
     int64_t seq;
 
     (void)state;
     t[0] = cpu_seconds();
     for (int i = 0; i < rounds; i++) {
-        assert_true(line_read(&a, line, &got, &got_mark) == LINE_EVENT);
+        assert_true(line_read(&a, line, &got, &got_fields) == LINE_EVENT);
         arena_reset(&a);
     }
     t[1] = cpu_seconds();
     for (int i = 0; i < rounds; i++)
-        assert_true(line_peek(line, &seq, &got_mark));
+        assert_true(line_peek(line, &seq, &got_fields));
     t[2] = cpu_seconds();
     for (int i = 0; i < rounds; i++)
         event_digest(got.digest, NULL, no_digest, SESSION, &ev);

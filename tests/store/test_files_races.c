@@ -166,7 +166,7 @@ static enum tide_code write_to(struct store *s, unsigned flags)
     b->expect_seq = STORE_ANY_SEQ;
     b->caches_seq = flags & BATCH_CREATE ? 1 : 2;
     if (!(flags & BATCH_DELETE))
-        batch_set_cards(b, STR("{\"recovery\":{}}"), STR("{\"tokens\":[]}"));
+        batch_set_session_files(b, STR("{\"recovery\":{}}"), STR("{\"tokens\":[]}"));
     return store_write(s, b, NULL, &why);
 }
 

@@ -77,7 +77,7 @@ static const char *choices_of(bool always)
                   : "[y]es, [n]o, give a [r]eason, [l]ater? ";
 }
 
-static enum tide_decision ask(struct screen *s, bool always, struct buf *reason)
+static enum tide_decision ask_person(struct screen *s, bool always, struct buf *reason)
 {
     AUTO(buf_done) struct buf typed = BUF_INIT(REASON_MAX);
     const struct answer *a = NULL;
@@ -116,7 +116,7 @@ enum tide_decision screen_approve(void *arg, const struct tide_approval *a)
         chat_detail(&detail, a->tool, a->args, buf_view(&diff));
     }
     view_approval(s->view, question, buf_view(&detail));
-    decision = ask(s, a->tool != NULL, &reason);
+    decision = ask_person(s, a->tool != NULL, &reason);
     line_edit_hush(s->line);
     if (decision != TIDE_DECIDE_LATER)
         view_busy(s->view, "thinking");

@@ -45,7 +45,7 @@ static void put_line(struct printing *p, struct buf *line)
     }
 }
 
-static void stream(struct printing *p, const struct tide_agent_event *e)
+static void stream_event(struct printing *p, const struct tide_agent_event *e)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&line);
@@ -67,7 +67,7 @@ static bool is_logged(const struct printing *p)
            (log_enabled(TIDE_LOG_INFO) || strcmp(format ? format : config_text(cfg, "log_format"), "json") == 0);
 }
 
-static void tell(struct printing *p, const struct tide_agent_event *e)
+static void tell_event(struct printing *p, const struct tide_agent_event *e)
 {
     if (is_logged(p))
         return;
@@ -113,9 +113,9 @@ static void on_event(void *arg, const struct tide_agent_event *e)
     signals_stopped();
     p->turns += e->what == TIDE_AGENT_USAGE;
     if (p->how == PRINT_STREAM)
-        stream(p, e);
+        stream_event(p, e);
     else
-        tell(p, e);
+        tell_event(p, e);
 }
 
 /* ---- the result ---- */
@@ -154,7 +154,8 @@ static void put_result(struct printing *p, enum tide_code code, const struct tid
 }
 
 /* What it waits for is no failure: it has an exit status of its own, and says what moves it. */
-static enum tide_code report(struct printing *p, enum tide_code code, struct tide_text *answer, struct tide_err *err)
+static enum tide_code print_report(struct printing *p, enum tide_code code, struct tide_text *answer,
+                                   struct tide_err *err)
 {
     struct cli *cli = p->chat.cli;
     const char *id = tide_session_id(p->chat.core.session);
@@ -208,7 +209,7 @@ static enum tide_code make_prompt(struct printing *p, const char **ret_prompt, s
     return TIDE_OK;
 }
 
-static enum tide_code work(struct printing *p, const char *prompt, struct tide_err *err)
+static enum tide_code work_on_prompt(struct printing *p, const char *prompt, struct tide_err *err)
 {
     const struct chat_want *want = p->chat.want;
     struct tide_text answer = {NULL, 0};
@@ -220,7 +221,7 @@ static enum tide_code work(struct printing *p, const char *prompt, struct tide_e
         tide_text_done(&answer);
         if (code && code != TIDE_NOT_FOUND) {
             say("the prompt was not taken: what was cut comes first, and did not come to its end");
-            return report(p, code, &answer, err);
+            return print_report(p, code, &answer, err);
         }
     }
     if (want->input) {
@@ -231,7 +232,7 @@ static enum tide_code work(struct printing *p, const char *prompt, struct tide_e
     }
     code = prompt ? chat_say(&p->chat, prompt, &answer, err)
                   : tide_agent_resume(p->chat.core.agent, want->input, want->token, &answer, err);
-    code = report(p, code, &answer, err);
+    code = print_report(p, code, &answer, err);
     tide_text_done(&answer);
     if (!code && p->unwritten)
         code = tide_fail_errno(err, p->unwritten, "write to standard output");
@@ -259,7 +260,7 @@ enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct 
                       p.chat.core.project.files[i].refused);
     if (!code) {
         signals_stop(stop_agent, p.chat.core.agent);
-        code = work(&p, prompt, err);
+        code = work_on_prompt(&p, prompt, err);
         signals_stop(stop_agent, NULL);
     }
     chat_done(&p.chat);

@@ -387,7 +387,7 @@ static const char *short_path(struct arena *a, const char *path)
     return arena_printf(a, "~%s", path + len);
 }
 
-static void greet(struct screen *s)
+static void greet_person(struct screen *s)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct agent_want *w = &s->chat.want->who;
@@ -439,7 +439,7 @@ static void read_and_work(struct screen *s)
     }
 }
 
-static void tell(void *arg, const char *line, const char *change)
+static void tell_line(void *arg, const char *line, const char *change)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct screen *s = arg;
@@ -454,8 +454,8 @@ static bool is_stopped(void *arg)
     return s->presses || s->leave;
 }
 
-static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat_want *want, tide_approve_fn *approve,
-                            struct tide_err *err)
+static enum tide_code begin_screen(struct screen *s, struct cli *cli, const struct chat_want *want,
+                                   tide_approve_fn *approve, struct tide_err *err)
 {
     const struct view_config look = {.out = STDOUT_FILENO,
                                      .err = STDERR_FILENO,
@@ -468,7 +468,7 @@ static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat
         return err->code;
     if (!config_text(s->chat.core.setup.settings.config, "log_file")) /* it would be drawn into the conversation */
         tide_log_set(TIDE_LOG_OFF, NULL, NULL);
-    s->chat.core.setup.tell = tell;
+    s->chat.core.setup.tell = tell_line;
     s->chat.core.stopped = is_stopped;
     if (chat_store(&s->chat, err) || ((want->resume || want->latest) && chat_resume(&s->chat, err)))
         return err->code;
@@ -496,7 +496,7 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
     struct screen s = {.leave = 0};
     struct line_config edit = {
         .in = STDIN_FILENO, .out = STDOUT_FILENO, .color = cli->out.color, .wake_fd = -1, .stop = &s.leave};
-    enum tide_code code = begin(&s, cli, want, screen_approve, err);
+    enum tide_code code = begin_screen(&s, cli, want, screen_approve, err);
 
     if (!code && !s.chat.core.session && !want->pick)
         code = agent_setup_check(&s.chat.core.setup, NULL, err); /* now, and not when the first prompt is typed */
@@ -508,7 +508,7 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
         s.line = line_edit_new(&edit);
         code = want->pick ? pick_first(&s, err) : TIDE_OK;
         if (!code && !s.leave) {
-            greet(&s);
+            greet_person(&s);
             if (s.chat.core.session)
                 take_up(&s);
             read_and_work(&s);
@@ -558,7 +558,7 @@ enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct 
     tide_watch *watch = NULL;
     struct screen s = {.leave = 0};
     const char *prompt = NULL;
-    enum tide_code code = begin(&s, cli, want, want->who.yes ? approve_yes : NULL, err);
+    enum tide_code code = begin_screen(&s, cli, want, want->who.yes ? approve_yes : NULL, err);
     size_t known;
 
     if (!code && want->prompt)

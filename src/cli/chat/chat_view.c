@@ -106,7 +106,7 @@ static const char *code(const struct view *v, const char *style)
 #define PLAIN "\033[0m"
 
 /* Lines of ours; the ones of tools and notes stand together, all others apart. */
-static void emit(struct view *v, enum kind kind, struct str lines)
+static void emit_lines(struct view *v, enum kind kind, struct str lines)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
     bool together = (kind == v->last && (kind == KIND_TOOL || kind == KIND_NOTE)) ||
@@ -151,18 +151,18 @@ static void add_marked(const struct view *v, struct buf *out, const char *mark, 
     }
 }
 
-static void note(struct view *v, enum kind kind, const char *mark, const char *style, const char *text)
+static void note_line(struct view *v, enum kind kind, const char *mark, const char *style, const char *text)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
 
     add_marked(v, &out, mark, style, str_from(text && *text ? text : " "));
-    emit(v, kind, buf_view(&out));
+    emit_lines(v, kind, buf_view(&out));
 }
 
 void view_notice(struct view *v, const char *text)
 {
     if (!v->config.quiet)
-        note(v, KIND_NOTE, "", DIM, text);
+        note_line(v, KIND_NOTE, "", DIM, text);
 }
 
 /* Where the head leaves no room worth having, the text stands below it. */
@@ -176,35 +176,35 @@ void view_item(struct view *v, const char *head, const char *text)
     if (below)
         add_marked(v, &out, "", DIM, str_from(head));
     add_marked(v, &out, below ? "    " : head, DIM, str_from(*text ? text : " "));
-    emit(v, KIND_NOTE, buf_view(&out));
+    emit_lines(v, KIND_NOTE, buf_view(&out));
 }
 
 void view_warning(struct view *v, const char *text)
 {
-    note(v, KIND_NOTE, "warning: ", YELLOW, text);
+    note_line(v, KIND_NOTE, "warning: ", YELLOW, text);
 }
 
 void view_error(struct view *v, const char *text)
 {
-    note(v, KIND_NOTE, "error: ", RED, text);
+    note_line(v, KIND_NOTE, "error: ", RED, text);
 }
 
 void view_heading(struct view *v, const char *text)
 {
     if (!v->config.quiet)
-        note(v, KIND_NOTE, "", BOLD, text);
+        note_line(v, KIND_NOTE, "", BOLD, text);
 }
 
 void view_retry(struct view *v, const char *text)
 {
     if (!v->config.quiet)
-        note(v, KIND_NOTE, "↻ ", YELLOW, text);
+        note_line(v, KIND_NOTE, "↻ ", YELLOW, text);
 }
 
 void view_blank(struct view *v)
 {
     if (v->config.tty && v->last != KIND_NONE && v->last != KIND_BLANK)
-        emit(v, KIND_BLANK, STR(""));
+        emit_lines(v, KIND_BLANK, STR(""));
 }
 
 void view_clear(struct view *v)
@@ -224,7 +224,7 @@ void view_user(struct view *v, struct str text)
     if (v->config.quiet)
         return;
     add_marked(v, &out, "› ", BOLD, text.len ? text : STR(" "));
-    emit(v, KIND_USER, buf_view(&out));
+    emit_lines(v, KIND_USER, buf_view(&out));
 }
 
 void view_summary(struct view *v, struct str text)
@@ -234,7 +234,7 @@ void view_summary(struct view *v, struct str text)
     if (v->config.quiet)
         return;
     add_marked(v, &out, "≡ ", DIM, text);
-    emit(v, KIND_USER, buf_view(&out));
+    emit_lines(v, KIND_USER, buf_view(&out));
 }
 
 void view_typed(struct view *v)
@@ -263,7 +263,7 @@ static void write_text(struct view *v, struct str piece, bool last)
     v->last = KIND_TEXT;
 }
 
-static void show(struct view *v, struct str piece)
+static void show_piece(struct view *v, struct str piece)
 {
     buf_add_str(&v->shown, piece);
     write_text(v, piece, false);
@@ -277,11 +277,11 @@ static void show_other(struct view *v)
     buf_add(&begun, buf_view(&v->shown).ptr, v->same);
     v->again = false;
     buf_clear(&v->shown);
-    note(v, KIND_NOTE, "", DIM, "(the new answer is a different one)");
+    note_line(v, KIND_NOTE, "", DIM, "(the new answer is a different one)");
     markdown_break(v->md, &out); /* on a terminal the note has done so */
     write_all(v, v->config.out, buf_view(&out));
     markdown_reset(v->md, &out);
-    show(v, buf_view(&begun));
+    show_piece(v, buf_view(&begun));
 }
 
 static void show_again(struct view *v, struct str piece)
@@ -291,13 +291,13 @@ static void show_again(struct view *v, struct str piece)
 
     if (v->shown.failed || (n > 0 && memcmp(rest.ptr, piece.ptr, n) != 0)) {
         show_other(v);
-        show(v, piece);
+        show_piece(v, piece);
         return;
     }
     v->same += n;
     v->again = v->same < v->shown.len;
     if (n < piece.len)
-        show(v, (struct str){piece.ptr + n, piece.len - n});
+        show_piece(v, (struct str){piece.ptr + n, piece.len - n});
 }
 
 void view_text(struct view *v, struct str piece)
@@ -308,7 +308,7 @@ void view_text(struct view *v, struct str piece)
     if (v->again)
         show_again(v, piece);
     else
-        show(v, piece);
+        show_piece(v, piece);
 }
 
 void view_text_discard(struct view *v)
@@ -316,7 +316,7 @@ void view_text_discard(struct view *v)
     if (v->shown.len == 0)
         return;
     if (!v->again || v->same > 0)
-        note(v, KIND_NOTE, "", DIM, "(cut off; asking again)");
+        note_line(v, KIND_NOTE, "", DIM, "(cut off; asking again)");
     v->again = true;
     v->same = 0;
 }
@@ -424,7 +424,7 @@ void view_tool_end(struct view *v, const char *summary, enum view_outcome outcom
     glyph_fit(&out, str_from(summary), width > 8 ? width : 8);
     buf_addf(&out, "%s%s%s\n", code(v, DIM), tail, code(v, PLAIN));
     add_result(v, &out, result);
-    emit(v, KIND_TOOL, buf_view(&out));
+    emit_lines(v, KIND_TOOL, buf_view(&out));
 }
 
 /* ---- questions and sums ---- */
@@ -465,7 +465,7 @@ void view_approval(struct view *v, const char *question, struct str detail)
         n += end != NULL;
         detail = (struct str){detail.ptr + n, detail.len - n};
     }
-    emit(v, KIND_NOTE, buf_view(&out));
+    emit_lines(v, KIND_NOTE, buf_view(&out));
 }
 
 void view_ask(struct view *v, const char *choices)

@@ -20,7 +20,7 @@ extern char **environ;
 
 /* ---- check ---- */
 
-static void hear(void *report, const struct problem *p)
+static void hear_problem(void *report, const struct problem *p)
 {
     ((struct check_report *)report)->problems += !p->warning;
     findings_add(&((struct check_report *)report)->found, p->path, p->warning ? "warning" : "problem", p->what,
@@ -68,7 +68,7 @@ static enum tide_code run_check(struct cli *cli, struct tide_err *err)
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(graph_freep) tide_graph *graph = NULL;
     AUTO(check_report_done) struct check_report r = {.file = args_operand(&cli->args, 0)};
-    enum tide_code code = graph_file_read(r.file, hear, &r, NULL, &graph, err);
+    enum tide_code code = graph_file_read(r.file, hear_problem, &r, NULL, &graph, err);
 
     if (code && r.problems == 0) /* there is nothing to check */
         return code;

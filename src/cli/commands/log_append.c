@@ -132,7 +132,7 @@ static void on_completion(struct stream *s, const struct tide_completion *done)
 }
 
 /* Waits for everything that is queued; acknowledges as it becomes durable. */
-static enum tide_code drain(struct stream *s, struct tide_err *err)
+static enum tide_code drain_acks(struct stream *s, struct tide_err *err)
 {
     struct tide_completion done[FLIGHT_EVENTS];
     enum tide_code code = TIDE_OK;
@@ -174,12 +174,12 @@ static enum tide_code send_line(struct stream *s, struct str line, struct tide_e
     s->flying += !s->input;
     s->flying_bytes += line.len;
     if (s->each || s->flying >= FLIGHT_EVENTS || s->flying_bytes >= FLIGHT_BYTES)
-        return drain(s, err);
+        return drain_acks(s, err);
     return TIDE_OK;
 }
 
 /* One step: a line is sent, or what flies is waited for. *ret_more false at the end. */
-static enum tide_code step(struct stream *s, bool *ret_more, struct tide_err *err)
+static enum tide_code step_stream(struct stream *s, bool *ret_more, struct tide_err *err)
 {
     struct str line;
 
@@ -187,7 +187,7 @@ static enum tide_code step(struct stream *s, bool *ret_more, struct tide_err *er
     case LINE_HERE:
         return str_is_blank(line) ? TIDE_OK : send_line(s, line, err);
     case LINE_LATER:
-        return drain(s, err);
+        return drain_acks(s, err);
     case LINE_END:
         *ret_more = false;
         return TIDE_OK;
@@ -199,16 +199,16 @@ static enum tide_code step(struct stream *s, bool *ret_more, struct tide_err *er
     return err->code;
 }
 
-static enum tide_code pump(struct stream *s, struct tide_err *err)
+static enum tide_code pump_stream(struct stream *s, struct tide_err *err)
 {
     struct tide_err late = {0};
     enum tide_code code = TIDE_OK;
     bool more = true;
 
     while (!code && more)
-        code = step(s, &more, err);
+        code = step_stream(s, &more, err);
     /* What stands before the bad line is answered first; should it fail as well, it failed first. */
-    if (drain(s, &late))
+    if (drain_acks(s, &late))
         return tide_err_copy(err, &late);
     return code;
 }
@@ -233,7 +233,7 @@ static enum tide_code append_stream(struct cli *cli, size_t max, struct tide_err
                          err))
         return err->code;
     line_reader_init(&s.lines, STDIN_FILENO, max + LINE_EXTRA);
-    code = pump(&s, err);
+    code = pump_stream(&s, err);
     line_reader_done(&s.lines);
     tide_session_close(s.session);
     event_line_done(&s.text);

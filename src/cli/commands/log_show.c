@@ -70,7 +70,7 @@ static int on_event(void *arg, const struct tide_event *ev)
     return stop_signal != 0;
 }
 
-static enum tide_code look(struct show *s, struct tide_err *err)
+static enum tide_code read_new(struct show *s, struct tide_err *err)
 {
     enum tide_code code, flushed;
 
@@ -85,13 +85,13 @@ static enum tide_code look(struct show *s, struct tide_err *err)
 }
 
 /* Ends when everything up to --to was shown, when it is interrupted, and when nobody reads any more. */
-static enum tide_code follow(struct show *s, tide_watch *watch, struct tide_err *err)
+static enum tide_code follow_log(struct show *s, tide_watch *watch, struct tide_err *err)
 {
     int changed = 0;
 
     while (!(s->to && s->next > s->to) && await_change(watch)) {
         if (tide_watch_wait(watch, 0, &changed, err) ||
-            (changed && ((s->session && tide_session_refresh(s->session, err)) || look(s, err))))
+            (changed && ((s->session && tide_session_refresh(s->session, err)) || read_new(s, err))))
             return err->code;
     }
     return TIDE_OK;
@@ -153,9 +153,9 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         choose_range(&s);
     s.kind_prefix = s.kind.len > 0 && s.kind.ptr[s.kind.len - 1] == '*';
     s.kind.len -= s.kind_prefix;
-    code = look(&s, err);
+    code = read_new(&s, err);
     if (!code && watch)
-        return follow(&s, watch, err);
+        return follow_log(&s, watch, err);
     if (!code && stop_signal)
         code = tide_fail(err, TIDE_CANCELLED, "stopped");
     return code;

@@ -171,7 +171,7 @@ static void say_job(struct recovering *r, const char *action, const struct sched
 /* ---- starting ------------------------------------------------------------------------------------------------------ */
 
 /* Only async-signal-safe calls between fork and exec. */
-static void become(const char *const *argv, const sigset_t *mask)
+static void become_command(const char *const *argv, const sigset_t *mask)
 {
     int null = open("/dev/null", O_RDWR);
 
@@ -186,7 +186,7 @@ static void become(const char *const *argv, const sigset_t *mask)
     _exit(EXIT_NOT_STARTED);
 }
 
-static bool start(void *arg, struct scheduler_job *job)
+static bool start_job(void *arg, struct scheduler_job *job)
 {
     struct recovering *r = arg;
     const char *key_file = args_text(&r->cli->args, "key-file");
@@ -205,7 +205,7 @@ static bool start(void *arg, struct scheduler_job *job)
     sigdelset(&usual, SIGCHLD);
     pid = fork();
     if (pid == 0)
-        become(argv, &usual);
+        become_command(argv, &usual);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (pid < 0)
         return false; /* no room for a process now: it stays in line */
@@ -215,7 +215,7 @@ static bool start(void *arg, struct scheduler_job *job)
     return true;
 }
 
-static enum job_state look(void *arg, const struct scheduler_job *job, int *ret_status)
+static enum job_state look_at_job(void *arg, const struct scheduler_job *job, int *ret_status)
 {
     pid_t got = waitpid((pid_t)job->handle, ret_status, WNOHANG);
 
@@ -228,7 +228,7 @@ static enum job_state look(void *arg, const struct scheduler_job *job, int *ret_
                : JOB_FAILED;
 }
 
-static void ended(void *arg, const struct scheduler_job *job, int status, bool last)
+static void job_ended(void *arg, const struct scheduler_job *job, int status, bool last)
 {
     bool exited = WIFEXITED(status);
     int code = exited ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -242,7 +242,7 @@ static void ended(void *arg, const struct scheduler_job *job, int status, bool l
     say_job(arg, "ended", job, how, code);
 }
 
-static void stop(void *arg, const struct scheduler_job *job)
+static void stop_job(void *arg, const struct scheduler_job *job)
 {
     (void)arg;
     kill((pid_t)job->handle, SIGTERM);
@@ -254,7 +254,7 @@ static bool is_stopped(void *arg)
     return stop_signal != 0;
 }
 
-static void found(void *arg, const struct tide_recovered *what, bool resumes)
+static void job_found(void *arg, const struct tide_recovered *what, bool resumes)
 {
     struct recovering *r = arg;
 
@@ -272,7 +272,7 @@ static void notify(struct recovering *r)
         say_clean(err_text(&err));
 }
 
-static enum tide_code once(struct recovering *r, struct tide_err *err)
+static enum tide_code recover_once(struct recovering *r, struct tide_err *err)
 {
     struct tide_err later;
     enum tide_code code, flushed;
@@ -332,7 +332,7 @@ static void on_child(int number)
     (void)number; /* it has ended the wait */
 }
 
-static enum tide_code watch(struct recovering *r, int64_t interval_ms, struct tide_err *err)
+static enum tide_code watch_store(struct recovering *r, int64_t interval_ms, struct tide_err *err)
 {
     AUTO(watch_closep) tide_watch *changes = NULL;
     struct sigaction child = {.sa_handler = on_child, .sa_flags = SA_RESTART};
@@ -394,11 +394,11 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
                                  .max_resumes = (int)args_int(args, "max-resumes", MAX_RESUMES),
                                  .max_at_once = (int)args_int(args, "jobs", MAX_JOBS),
                                  .stopped = is_stopped,
-                                 .found = found,
-                                 .start = start,
-                                 .look = look,
-                                 .ended = ended,
-                                 .stop = stop}};
+                                 .found = job_found,
+                                 .start = start_job,
+                                 .look = look_at_job,
+                                 .ended = job_ended,
+                                 .stop = stop_job}};
     int64_t interval = args_int(args, "interval", INTERVAL_MS);
     enum tide_code code = check_options(args, err);
 
@@ -411,7 +411,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     code = code ? code : cli_store_url(cli, &r.url, err);
     r.s.store = cli->store;
     if (!code)
-        code = args_on(args, "watch") ? watch(&r, interval < CHANGE_MS ? CHANGE_MS : interval, err) : once(&r, err);
+        code = args_on(args, "watch") ? watch_store(&r, interval < CHANGE_MS ? CHANGE_MS : interval, err)
+                                      : recover_once(&r, err);
     scheduler_done(&r.s);
     buf_done(&r.url);
     return code;

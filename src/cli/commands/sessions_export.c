@@ -228,7 +228,7 @@ static int on_import_progress(void *arg, uint64_t done, uint64_t total)
 }
 
 /* What comes through a pipe is read twice, too. */
-static enum tide_code spool(struct importing *in, const char *dir, struct tide_err *err)
+static enum tide_code spool_input(struct importing *in, const char *dir, struct tide_err *err)
 {
     int fd = lseek(in->fd, 0, SEEK_CUR) < 0 ? open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : in->fd;
     char bytes[65536];
@@ -260,7 +260,7 @@ static enum tide_code try_apart(struct cli *cli, struct importing *in, struct ti
     code = code ? code : store_max_record(&opt.max_record_bytes, err);
     code = code ? code : cli_store_key(cli, key, &opt.key_len, err);
     opt.key = opt.key_len ? key : NULL;
-    code = code ? code : spool(in, dir, err);
+    code = code ? code : spool_input(in, dir, err);
     code = code ? code : tide_store_open(arena_printf(&a, "%s/import.db", dir), &opt, &store, err);
     code = code ? code : tide_session_import(store, on_read, on_import_progress, in, id, err);
     explicit_bzero(key, sizeof(key));

@@ -14,7 +14,7 @@
 
 #define TEXT_MAX ((size_t)16 << 20)
 
-static enum tide_code queue(struct cli *cli, const char *id, struct str content, struct tide_err *err)
+static enum tide_code queue_message(struct cli *cli, const char *id, struct str content, struct tide_err *err)
 {
     char queue_id[QUEUE_ID_SIZE];
     int64_t seq = 0;
@@ -30,8 +30,8 @@ static enum tide_code queue(struct cli *cli, const char *id, struct str content,
 }
 
 /* *ret_queue: it is to be queued instead, because there is no program or somebody runs it. */
-static enum tide_code start(struct cli *cli, struct program_run *r, tide_session *session, const char *content,
-                            bool *ret_queue, struct tide_err *err)
+static enum tide_code start_run(struct cli *cli, struct program_run *r, tide_session *session, const char *content,
+                                bool *ret_queue, struct tide_err *err)
 {
     struct tide_run_options opt = {.size = sizeof opt, .message = content};
     bool runs = false;
@@ -85,10 +85,10 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     if (kind == TIDE_KIND_GRAPH)
         return send_graph(cli, session, buf_cstr(&content), err);
     if (kind == TIDE_KIND_PROGRAM)
-        code = start(cli, &r, session, buf_cstr(&content), &queued, err);
+        code = start_run(cli, &r, session, buf_cstr(&content), &queued, err);
     if (code || (kind == TIDE_KIND_PROGRAM && !queued))
         return code;
-    return queue(cli, tide_session_id(session), buf_view(&content), err);
+    return queue_message(cli, tide_session_id(session), buf_view(&content), err);
 }
 
 const struct command cmd_sessions_send = {

@@ -27,8 +27,8 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
-static enum tide_code draw(struct cli *cli, tide_session *session, const atomic_int *stop, bool *ret_ended,
-                           struct tide_err *err)
+static enum tide_code draw_timeline(struct cli *cli, tide_session *session, const atomic_int *stop, bool *ret_ended,
+                                    struct tide_err *err)
 {
     AUTO(timeline_done) struct timeline t = {.n_runs = 0};
     int64_t width = args_int(&cli->args, "width", cli->out.tty ? terminal_columns(STDOUT_FILENO) : 80);
@@ -75,7 +75,7 @@ static enum tide_code await_event(tide_session *session, tide_watch *watch, bool
     return TIDE_OK;
 }
 
-static enum tide_code follow(struct cli *cli, tide_session *session, tide_watch *watch, struct tide_err *err)
+static enum tide_code follow_session(struct cli *cli, tide_session *session, tide_watch *watch, struct tide_err *err)
 {
     bool screen = cli->out.tty && !cli->out.json, ended = false, more = true;
     enum tide_code code = TIDE_OK;
@@ -88,7 +88,7 @@ static enum tide_code follow(struct cli *cli, tide_session *session, tide_watch 
         if (screen)
             outf(&cli->out, SCREEN_CLEAR);
         from = cli->out.text.len;
-        code = draw(cli, session, &stop_signal, &ended, err);
+        code = draw_timeline(cli, session, &stop_signal, &ended, err);
         if (!code && screen)
             fit_to_screen(&cli->out.text, from);
         code = code ? code : out_flush(&cli->out, err);
@@ -107,7 +107,7 @@ static enum tide_code follow(struct cli *cli, tide_session *session, tide_watch 
         (void)!out_flush(&cli->out, &ignored);
         return code;
     }
-    return draw(cli, session, NULL, &ended, err);
+    return draw_timeline(cli, session, NULL, &ended, err);
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
@@ -120,7 +120,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
          tide_watch_open(cli->store, &watch, err)) || /* changes from here on wake it */
         cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err))
         return err->code;
-    return watch ? follow(cli, session, watch, err) : draw(cli, session, &stop_signal, &ended, err);
+    return watch ? follow_session(cli, session, watch, err) : draw_timeline(cli, session, &stop_signal, &ended, err);
 }
 
 const struct command cmd_sessions_timeline = {

@@ -88,7 +88,8 @@ static int take_untrusted(void *arg, const struct tide_session_info *info)
 }
 
 /* Shows or trusts one of them. What was shown is kept: whatever changes before the answer is not trusted with it. */
-static enum tide_code each(struct cli *cli, const char *id, struct tide_text *text, bool trust, struct tide_err *err)
+static enum tide_code trust_each(struct cli *cli, const char *id, struct tide_text *text, bool trust,
+                                 struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     enum tide_code code = tide_session_open(cli->store, id, TIDE_SESSION_APPEND, &session, err);
@@ -114,13 +115,13 @@ static enum tide_code run_all(struct cli *cli, struct tide_err *err)
     code = code ? code : tide_session_list(cli->store, NULL, take_untrusted, &u, err);
     texts = mem_array(u.n + 1, sizeof(*texts));
     for (size_t i = 0; i < u.n && !code; i++)
-        code = each(cli, u.ids[i], &texts[i], false, err);
+        code = trust_each(cli, u.ids[i], &texts[i], false, err);
     snprintf(question, sizeof(question), "trust %s %zu session%s as they stand?", u.n == 1 ? "this" : "these", u.n,
              u.n == 1 ? "" : "s");
     if (!code && u.n && !show)
         code = trust_ask(cli, question, err);
     for (size_t i = 0; i < u.n && !code && !show; i++, trusted++)
-        code = each(cli, u.ids[i], &texts[i], true, err);
+        code = trust_each(cli, u.ids[i], &texts[i], true, err);
     if (!code && !cli->out.json) {
         outf(&cli->out, show ? "%zu not trusted\n" : "%zu trusted\n", show ? u.n : trusted);
     } else if (!code) {

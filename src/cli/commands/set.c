@@ -10,7 +10,7 @@
 /* ---- set ---- */
 
 /* KEY=TEXT or KEY:=JSON, cut into the key and the value as JSON. */
-static enum tide_code split(const char *word, struct str *ret_key, struct buf *ret_json, struct tide_err *err)
+static enum tide_code split_word(const char *word, struct str *ret_key, struct buf *ret_json, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const char *equals = strchr(word, '=');
@@ -35,7 +35,8 @@ static enum tide_code run_set(struct cli *cli, struct tide_err *err)
     struct str key;
 
     signals_end_us();
-    return split(args_operand(&cli->args, 0), &key, &value, err) ? err->code : inside_set(key, buf_view(&value), err);
+    return split_word(args_operand(&cli->args, 0), &key, &value, err) ? err->code
+                                                                      : inside_set(key, buf_view(&value), err);
 }
 
 const struct command cmd_set = {

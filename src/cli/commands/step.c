@@ -47,7 +47,7 @@ static int open_signals(void *arg)
     return ((struct step_face *)arg)->signals = signal_pipe_open();
 }
 
-static void tell(void *arg, const char *line)
+static void tell_line(void *arg, const char *line)
 {
     (void)arg;
     say("%s", line);
@@ -71,7 +71,7 @@ static void kept(void *arg, int64_t run)
     out_done(&line);
 }
 
-static void print(void *arg, struct str s)
+static void print_output(void *arg, struct str s)
 {
     (void)arg;
     while (s.len > 0) {
@@ -99,8 +99,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         .max_output = (size_t)args_int(a, "max-output", STEP_OUTPUT_DEFAULT),
         .echo = isatty(STDOUT_FILENO) ? STDOUT_FILENO : -1,
         .signals = open_signals,
-        .tell = tell,
-        .print = print,
+        .tell = tell_line,
+        .print = print_output,
         .kept = kept,
         .arg = &face,
     };

@@ -167,7 +167,7 @@ static void on_notice(void *arg, const char *where, const char *what)
 }
 
 /* What a store mended by itself, as other commands tell it. */
-static void tell(void *arg, const char *line)
+static void tell_line(void *arg, const char *line)
 {
     (void)arg;
     say("%s", line);
@@ -189,7 +189,7 @@ static void print_text(struct out *out, const struct tide_copy_result *r)
 }
 
 /* The report stays although the command fails: what was copied is there. */
-static enum tide_code conclude(struct copying *c, enum tide_code code, struct tide_err *err)
+static enum tide_code conclude_copy(struct copying *c, enum tide_code code, struct tide_err *err)
 {
     const struct tide_copy_result *r = &c->report.result;
     struct tide_err write_err;
@@ -215,7 +215,7 @@ static enum tide_code conclude(struct copying *c, enum tide_code code, struct ti
     return code;
 }
 
-static enum tide_code copy(struct copying *c, struct tide_err *err)
+static enum tide_code copy_sessions(struct copying *c, struct tide_err *err)
 {
     AUTO(mem_freep) const char **ids = args_all(&c->cli->args, "session");
     struct tide_copy_options opt = {
@@ -225,9 +225,9 @@ static enum tide_code copy(struct copying *c, struct tide_err *err)
     progress_init(&c->progress, "copy", c->unit);
     code = tide_store_copy(c->src, c->dst, &opt, &c->report.result, err);
     progress_done(&c->progress);
-    tide_store_read_notices(c->src, tell, NULL);
-    tide_store_read_notices(c->dst, tell, NULL);
-    return conclude(c, code, err);
+    tide_store_read_notices(c->src, tell_line, NULL);
+    tide_store_read_notices(c->dst, tell_line, NULL);
+    return conclude_copy(c, code, err);
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
@@ -236,7 +236,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code = open_both(&c, err);
 
     explicit_bzero(c.key, sizeof(c.key));
-    code = code ? code : copy(&c, err);
+    code = code ? code : copy_sessions(&c, err);
     tide_store_close(c.dst);
     tide_store_close(c.src);
     findings_done(&c.report.problems);

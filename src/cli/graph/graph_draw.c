@@ -227,7 +227,7 @@ static void put_ways(struct draw *d, const struct outline_node *n, size_t lane)
 /* ---- one node ---- */
 
 /* All lanes that lead here come together in the leftmost. */
-static size_t gather(struct draw *d, size_t node)
+static size_t gather_node(struct draw *d, size_t node)
 {
     size_t at = lane_to(d, node), others = 0;
 
@@ -350,7 +350,7 @@ static void open_ways(struct draw *d, const struct outline_node *n, size_t lane)
 static void draw_row(struct draw *d, size_t row)
 {
     const struct outline_node *n = &d->g->nodes[d->order.nodes[row]];
-    size_t lane = gather(d, n->index);
+    size_t lane = gather_node(d, n->index);
     bool down = false, back = false;
 
     for (size_t i = 0; i < n->n_ways; i++) {

@@ -46,7 +46,7 @@ static bool leads(struct walk *w, size_t from, size_t to)
     return found;
 }
 
-static void enter(struct walk *w, size_t node)
+static void enter_node(struct walk *w, size_t node)
 {
     w->state[node] = 1;
     w->left[node] = w->g->nodes[node].n_ways;
@@ -56,7 +56,7 @@ static void enter(struct walk *w, size_t node)
 /* The last arc first: its target is left first and stands lowest, and the first one follows right behind. */
 static void walk_from(struct walk *w, size_t start)
 {
-    enter(w, start);
+    enter_node(w, start);
     while (w->depth > 0) {
         size_t at = w->stack[w->depth - 1], arc;
 
@@ -69,7 +69,7 @@ static void walk_from(struct walk *w, size_t start)
         }
         arc = w->g->nodes[at].first_way + --w->left[at];
         if (!w->order->back[arc] && w->state[w->g->ways[arc].to] == 0)
-            enter(w, w->g->ways[arc].to);
+            enter_node(w, w->g->ways[arc].to);
     }
 }
 

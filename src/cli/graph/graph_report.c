@@ -187,7 +187,8 @@ static int take_next(void *arg, const struct tide_session_info *info)
     return 0;
 }
 
-static enum tide_code conclude(struct cli *cli, const struct graph_ending *e, struct standing *s, struct tide_err *err)
+static enum tide_code conclude_graph(struct cli *cli, const struct graph_ending *e, struct standing *s,
+                                     struct tide_err *err)
 {
     struct tide_err ignored;
 
@@ -228,7 +229,7 @@ enum tide_code graph_end(struct cli *cli, const struct graph_ending *e, struct t
     if (tide_session_get_info(of.session, &s.info, &ignored))
         s.info = &unknown;
     report_durability(s.info->degraded_events);
-    code = conclude(cli, &of, &s, err);
+    code = conclude_graph(cli, &of, &s, err);
     arena_done(&s.arena);
     return code;
 }

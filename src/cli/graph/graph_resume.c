@@ -107,14 +107,15 @@ enum tide_code plan_print(struct cli *cli, struct str plan, const struct tide_er
 
 /* ---- all of it ---- */
 
-static void tell(void *arg, const char *line)
+static void tell_line(void *arg, const char *line)
 {
     (void)arg;
     say("%s", line);
 }
 
 /* What it waits for and what is stored nowhere is asked for: without it, it is refused. */
-static enum tide_code look(struct graph_resume *r, struct graph_again *g, struct buf *answer, struct tide_err *err)
+static enum tide_code look_at_plan(struct graph_resume *r, struct graph_again *g, struct buf *answer,
+                                   struct tide_err *err)
 {
     struct tide_graph_options *o = &g->run.want.opt;
     bool ask = !r->look && graph_may_ask(&g->run), asked = false;
@@ -154,14 +155,14 @@ enum tide_code graph_again(struct cli *cli, struct graph_again *g, tide_session 
     r.want = w;
     r.look = g->dry_run;
     r.quiet = g->run.quiet;
-    r.tell = tell;
+    r.tell = tell_line;
     if (graph_resume_open(&r, err)) {
         char all[256];
 
         snprintf(all, sizeof(all), "`tidemark graph check %.150s` tells all", r.file ? r.file : "");
         return advise(err->code, r.file && err->code == TIDE_INVALID ? all : NULL, err);
     }
-    if (look(&r, g, &answer, err))
+    if (look_at_plan(&r, g, &answer, err))
         return err->code;
     if (g->dry_run)
         return print(cli, &r.arena, buf_view(&r.plan), r.code, r.refused, err);

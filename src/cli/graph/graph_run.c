@@ -104,18 +104,18 @@ static enum graph_show how_shown(const struct driving *d)
 }
 
 /* Ctrl-C is a person's; the others say that the process is to end. */
-static void stop(void *graph, bool person)
+static void stop_graph(void *graph, bool person)
 {
     (person ? tide_graph_stop : tide_graph_shutdown)(graph);
 }
 
-static enum tide_code run(struct driving *d, struct tide_graph_result *ret, struct tide_err *err)
+static enum tide_code run_graph(struct driving *d, struct tide_graph_result *ret, struct tide_err *err)
 {
     enum tide_code code;
 
-    signals_stop(stop, d->run.graph);
+    signals_stop(stop_graph, d->run.graph);
     code = graph_run_go(&d->run, ret, err);
-    signals_stop(stop, NULL);
+    signals_stop(stop_graph, NULL);
     return code;
 }
 
@@ -132,7 +132,7 @@ static bool answered(struct driving *d, const struct tide_graph_result *result, 
     return true;
 }
 
-static enum tide_code drive(struct driving *d, struct tide_err *err)
+static enum tide_code drive_graph(struct driving *d, struct tide_err *err)
 {
     AUTO(buf_done) struct buf answer = BUF_INIT((size_t)1 << 20);
     struct tide_graph_result result = {.token = ""};
@@ -145,10 +145,10 @@ static enum tide_code drive(struct driving *d, struct tide_err *err)
     e.view = d->view = graph_view_open(d->run.graph, how_shown(d), has_color(d->cli));
     if (w->resume && (!w->opt.checkpoint || !session_position(d->run.session, w->opt.checkpoint, &seq, &ignored)))
         graph_view_before(d->view, d->run.session, seq);
-    e.code = run(d, &result, err);
+    e.code = run_graph(d, &result, err);
     while (e.code == TIDE_WAITING && answered(d, &result, &answer)) {
         tide_text_done(&result.memory);
-        e.code = run(d, &result, err);
+        e.code = run_graph(d, &result, err);
     }
     e.session = d->run.session;
     view_finish(d->view, e.code);
@@ -181,7 +181,7 @@ enum tide_code graph_drive(struct cli *cli, tide_session *session, tide_graph *g
         if (!config_text(d.run.setup.settings.config, "log_file") && !args_on(&cli->args, "verbose"))
             tide_log_set(TIDE_LOG_OFF, NULL, NULL); /* it would be drawn over */
         sweep = recovery_thread_start(cli->store, sweep_ms);
-        code = drive(&d, err);
+        code = drive_graph(&d, err);
         recovery_thread_stop(sweep);
     }
     graph_run_done(&d.run);

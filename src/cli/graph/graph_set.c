@@ -27,7 +27,7 @@ struct sets {
 
 #define KEY_ARG(s) (int)((s)->key.len < SHOWN ? (s)->key.len : SHOWN), (s)->key.ptr
 
-static enum tide_code split(const char *given, struct setting *ret, struct tide_err *err)
+static enum tide_code split_setting(const char *given, struct setting *ret, struct tide_err *err)
 {
     const char *eq = strchr(given, '=');
 
@@ -100,7 +100,7 @@ static enum tide_code read_variable(const struct setting *s, const char *name, s
 }
 
 /* What the value stands for. */
-static enum tide_code resolve(struct sets *all, const struct setting *s, struct buf *out, struct tide_err *err)
+static enum tide_code resolve_value(struct sets *all, const struct setting *s, struct buf *out, struct tide_err *err)
 {
     bool file = s->value[0] == '@', input = strcmp(s->value, "-") == 0;
     enum tide_code code;
@@ -119,7 +119,7 @@ static enum tide_code resolve(struct sets *all, const struct setting *s, struct 
 
 /* ---- one, all ---- */
 
-static enum tide_code put(struct sets *all, const struct setting *s, struct str text, struct tide_err *err)
+static enum tide_code put_value(struct sets *all, const struct setting *s, struct str text, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *v = NULL;
@@ -137,20 +137,20 @@ static enum tide_code put(struct sets *all, const struct setting *s, struct str 
     return TIDE_OK;
 }
 
-static enum tide_code take(struct sets *all, const char *given, struct tide_err *err)
+static enum tide_code take_setting(struct sets *all, const char *given, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(GRAPH_SET_MAX);
     struct setting s;
 
-    if (split(given, &s, err))
+    if (split_setting(given, &s, err))
         return err->code;
     if (map_put(&all->seen, s.key, all))
         return tide_fail(err, TIDE_INVALID, "--set %.*s: it is given twice", KEY_ARG(&s));
-    if (resolve(all, &s, &text, err))
+    if (resolve_value(all, &s, &text, err))
         return err->code;
     if (text.failed)
         return tide_fail(err, TIDE_TOO_BIG, "--set %.*s: more than %zu MiB", KEY_ARG(&s), GRAPH_SET_MAX >> 20);
-    return put(all, &s, buf_view(&text), err);
+    return put_value(all, &s, buf_view(&text), err);
 }
 
 enum tide_code graph_set_read(const char *const *sets, struct buf *ret_json, struct tide_err *err)
@@ -160,7 +160,7 @@ enum tide_code graph_set_read(const char *const *sets, struct buf *ret_json, str
 
     json_out_begin(&all.out, '{');
     for (; sets && *sets && !code; sets++)
-        code = take(&all, *sets, err);
+        code = take_setting(&all, *sets, err);
     json_out_end(&all.out, '}');
     map_done(&all.seen, NULL);
     buf_cstr(ret_json);

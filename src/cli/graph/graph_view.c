@@ -245,7 +245,7 @@ static void on_agent(struct graph_view *v, struct view_row *r, const struct tide
     }
 }
 
-static void fold(struct graph_view *v, const struct tide_graph_event *e)
+static void fold_event(struct graph_view *v, const struct tide_graph_event *e)
 {
     struct view_row *r = row_of(v, e->node);
 
@@ -362,7 +362,7 @@ static void say_line(const char *node, struct str words)
 /* ---- from outside ---- */
 
 /* What nobody's row would show stands above the tree. */
-static void show(struct graph_view *v, const struct tide_graph_event *e)
+static void show_event(struct graph_view *v, const struct tide_graph_event *e)
 {
     int64_t now = monotonic_ms();
 
@@ -386,13 +386,13 @@ void graph_view_event(struct graph_view *v, const struct tide_graph_event *e)
     pthread_mutex_lock(&v->lock);
     v->events++;
     v->paused = false;
-    fold(v, e);
+    fold_event(v, e);
     r = row_of(v, e->node);
     if (r && timed.what == TIDE_GRAPH_NODE_END && !timed.ms && !is_inside(e->node))
         timed.ms = r->ms; /* a node that holds others does nothing itself */
     e = &timed;
     if (v->how == GRAPH_SHOW_TREE)
-        show(v, e);
+        show_event(v, e);
     else if (v->how == GRAPH_SHOW_JSON)
         view_stream(e);
     else if (v->how != GRAPH_SHOW_NOTHING)
@@ -465,7 +465,7 @@ static void sum_up(const struct graph_view *v, enum tide_code code)
     say_line(NULL, buf_view(&line));
 }
 
-static void settle(struct graph_view *v)
+static void settle_view(struct graph_view *v)
 {
     for (size_t i = 0; i < v->g->n_nodes; i++)
         if (v->rows[i].sign == SIGN_RUNNING || v->rows[i].sign == SIGN_RETRY) /* others failed, or it was stopped */
@@ -475,7 +475,7 @@ static void settle(struct graph_view *v)
 void graph_view_pause(struct graph_view *v)
 {
     pthread_mutex_lock(&v->lock);
-    settle(v);
+    settle_view(v);
     v->paused = true;
     if (v->how == GRAPH_SHOW_TREE)
         view_draw(v, true);
@@ -487,7 +487,7 @@ void view_finish(struct graph_view *v, enum tide_code code)
     if (v->ended || (!v->events && code)) /* refused before anything began: there is nothing to show */
         return;
     v->ended = true;
-    settle(v);
+    settle_view(v);
     for (size_t i = 0; code == TIDE_OK && i < v->g->n_nodes; i++)
         if (v->rows[i].sign == SIGN_WAITING) { /* it is complete: this is on a way that was not taken */
             v->rows[i].sign = SIGN_NOT_TAKEN;

@@ -21,14 +21,14 @@ struct canvas {
     struct graph_view *v;
 };
 
-static const char *paint(const struct canvas *c, const char *code)
+static const char *paint_code(const struct canvas *c, const char *code)
 {
     return c->v->color ? code : "";
 }
 
 static void end_line(struct canvas *c, int width)
 {
-    buf_addf(&c->out, "%s\033[K\n", paint(c, "\033[0m"));
+    buf_addf(&c->out, "%s\033[K\n", paint_code(c, "\033[0m"));
     if (c->lines < VIEW_LINES)
         c->v->widths[c->lines] = (unsigned short)width;
     c->lines++;
@@ -48,8 +48,8 @@ static void put_sign(struct canvas *c, const struct view_row *r)
     static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     const char *sign = signs[r->sign].sign;
 
-    buf_addf(&c->out, "%s%s%s ", paint(c, signs[r->sign].color), sign ? sign : frames[c->v->frame % 10],
-             paint(c, "\033[0m"));
+    buf_addf(&c->out, "%s%s%s ", paint_code(c, signs[r->sign].color), sign ? sign : frames[c->v->frame % 10],
+             paint_code(c, "\033[0m"));
 }
 
 /* In columns of the same place in every row. */
@@ -117,12 +117,12 @@ static void put_row(struct canvas *c, const struct view_row *r, int name, bool l
     char time[VIEW_TIME];
     int used = 4;
 
-    buf_addf(&c->out, "%s%s%s ", paint(c, "\033[2m"), last ? "└" : "├", paint(c, "\033[0m"));
+    buf_addf(&c->out, "%s%s%s ", paint_code(c, "\033[2m"), last ? "└" : "├", paint_code(c, "\033[0m"));
     put_sign(c, r);
     used += put_padded(c, r->node->id.ptr, name, false);
     used += put_padded(c, row_time(time, r), TIME_COLUMNS, true);
     put_rest(&rest, r);
-    buf_addf(&c->out, "%s", paint(c, r->sign == SIGN_FAILED ? "\033[31m" : "\033[2m"));
+    buf_addf(&c->out, "%s", paint_code(c, r->sign == SIGN_FAILED ? "\033[31m" : "\033[2m"));
     used += glyph_fit(&c->out, buf_view(&rest), c->columns - used > 0 ? c->columns - used : 0);
     end_line(c, used);
 }
@@ -135,7 +135,7 @@ static struct view_row *at_row(const struct graph_view *v, size_t row)
 }
 
 /* The first that runs, else the first that has not begun; the last when all are over. */
-static size_t focus(const struct graph_view *v)
+static size_t focus_row(const struct graph_view *v)
 {
     size_t open = v->g->n_nodes - 1;
 
@@ -159,7 +159,7 @@ static void put_hidden(struct canvas *c, size_t from, size_t to, const char *whe
     }
     snprintf(text, sizeof(text), "⋮ %zu more %s: %" PRId64 " done, %" PRId64 " running", to - from, where, done,
              running);
-    buf_addf(&c->out, "%s", paint(c, "\033[2m"));
+    buf_addf(&c->out, "%s", paint_code(c, "\033[2m"));
     end_line(c, glyph_fit(&c->out, str_from(text), c->columns));
 }
 
@@ -178,9 +178,9 @@ static void put_head(struct canvas *c)
                          v->g->n_nodes - passed);
     if (passed)
         snprintf(rest + n, sizeof(rest) - n, ", %zu not taken", passed);
-    buf_addf(&c->out, "%s", paint(c, "\033[1m"));
+    buf_addf(&c->out, "%s", paint_code(c, "\033[1m"));
     used = glyph_fit(&c->out, v->g->id, c->columns / 2);
-    buf_addf(&c->out, "%s%s", paint(c, "\033[0m"), paint(c, "\033[2m"));
+    buf_addf(&c->out, "%s%s", paint_code(c, "\033[0m"), paint_code(c, "\033[2m"));
     used += glyph_fit(&c->out, str_from(rest), c->columns - used);
     end_line(c, used);
 }
@@ -233,7 +233,7 @@ void view_draw(struct graph_view *v, bool last)
     if (n <= room + 2) {
         put_rows(&c, 0, n);
     } else {
-        size_t at = focus(v), from, to;
+        size_t at = focus_row(v), from, to;
 
         /* Moves as little as it can, so that the eye can follow. */
         if (at < v->top || at >= v->top + room)

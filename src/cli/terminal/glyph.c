@@ -98,7 +98,7 @@ static size_t fitting(struct buf *out, struct str text, bool name, int columns, 
     return at;
 }
 
-static int fit(struct buf *out, struct str text, bool name, int columns)
+static int fit_text(struct buf *out, struct str text, bool name, int columns)
 {
     int used;
     bool cut = fitting(NULL, text, name, columns, &used) < text.len;
@@ -111,12 +111,12 @@ static int fit(struct buf *out, struct str text, bool name, int columns)
 
 int glyph_fit(struct buf *out, struct str text, int columns)
 {
-    return fit(out, text, false, columns);
+    return fit_text(out, text, false, columns);
 }
 
 int name_fit(struct buf *out, struct str text, int columns)
 {
-    return fit(out, text, true, columns);
+    return fit_text(out, text, true, columns);
 }
 
 int text_columns(struct str text)

@@ -47,7 +47,7 @@ static bool is_seen(const struct pass *p)
     return p->out && p->row >= p->top && p->row < p->top + p->height;
 }
 
-static void put(struct pass *p, struct str show, int width)
+static void put_cell(struct pass *p, struct str show, int width)
 {
     if (is_seen(p))
         buf_add_str(p->out, show);
@@ -63,7 +63,7 @@ static void new_row(struct pass *p)
     p->row++;
     p->column = 0;
     for (int i = 0; i < p->hang; i++)
-        put(p, STR(" "), 1);
+        put_cell(p, STR(" "), 1);
 }
 
 static void put_glyph(struct pass *p, struct str rest, struct glyph *ret)
@@ -78,7 +78,7 @@ static void put_glyph(struct pass *p, struct str rest, struct glyph *ret)
             g = (struct glyph){1, {"    ", (size_t)(TAB - p->column % TAB)}, TAB - p->column % TAB};
         if (p->column + g.width > p->width)
             new_row(p);
-        put(p, g.show, g.width);
+        put_cell(p, g.show, g.width);
     }
     *ret = g;
 }
@@ -105,11 +105,11 @@ static void put_prompt(struct pass *p, const char *prompt, bool color)
     struct glyph g;
 
     if (color)
-        put(p, STR("\033[1m\033[36m"), 0);
+        put_cell(p, STR("\033[1m\033[36m"), 0);
     for (; s.len > 0; s = (struct str){s.ptr + g.len, s.len - g.len})
         put_glyph(p, s, &g);
     if (color)
-        put(p, STR("\033[0m"), 0);
+        put_cell(p, STR("\033[0m"), 0);
     p->hang = p->row == 0 && p->column < p->width / 3 ? p->column : 2;
 }
 

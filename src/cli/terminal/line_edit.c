@@ -96,7 +96,7 @@ void line_edit_hush(struct line_edit *e)
         tty_hush(e->config.in, e->config.out);
 }
 
-static void draw(struct line_edit *e, const char *prompt)
+static void draw_line(struct line_edit *e, const char *prompt)
 {
     AUTO(buf_done) struct buf searching = BUF_INIT(SEARCH_MAX + 64);
 
@@ -176,7 +176,7 @@ static void use_matches(struct line_edit *e, const struct line_matches *m, size_
         line_text_insert(&e->text, STR(" "));
 }
 
-static void complete(struct line_edit *e)
+static void complete_word(struct line_edit *e)
 {
     struct str before = {buf_view(&e->text.text).ptr, e->text.at};
     struct line_matches *m;
@@ -196,7 +196,7 @@ static void complete(struct line_edit *e)
 /* ---- keys ---- */
 
 /* A backslash at the end says that the text goes on. */
-static enum outcome enter(struct line_edit *e)
+static enum outcome enter_line(struct line_edit *e)
 {
     struct str text = buf_view(&e->text.text);
 
@@ -207,7 +207,7 @@ static enum outcome enter(struct line_edit *e)
     return GO_ON;
 }
 
-static enum outcome interrupt(struct line_edit *e)
+static enum outcome interrupt_line(struct line_edit *e)
 {
     bool empty = e->text.text.len == 0;
 
@@ -216,7 +216,7 @@ static enum outcome interrupt(struct line_edit *e)
     return empty ? CANCELLED : GO_ON;
 }
 
-static enum outcome end(struct line_edit *e)
+static enum outcome end_input(struct line_edit *e)
 {
     if (e->text.text.len == 0)
         return END;
@@ -236,11 +236,11 @@ static enum outcome do_key(struct line_edit *e, struct line_key key, struct str 
         key.edit(&e->text);
         break;
     case KEY_ENTER:
-        return enter(e);
+        return enter_line(e);
     case KEY_INTERRUPT:
-        return interrupt(e);
+        return interrupt_line(e);
     case KEY_END:
-        return end(e);
+        return end_input(e);
     case KEY_UP:
         if (!line_up(&e->text) && e->place > 0)
             show_entry(e, e->place - 1);
@@ -257,7 +257,7 @@ static enum outcome do_key(struct line_edit *e, struct line_key key, struct str 
         e->search.before = mem_dup(buf_view(&e->text.text));
         break;
     case KEY_COMPLETE:
-        complete(e);
+        complete_word(e);
         break;
     case KEY_CLEAR_SCREEN:
         line_screen_erase(&e->screen);
@@ -360,7 +360,7 @@ static int wait_for(const struct line_edit *e, struct pollfd *fds, nfds_t n_fds,
 }
 
 /* Waits for keys, for the caller's descriptor, or for a signal. */
-static enum heard hear(struct line_edit *e, int timeout_ms)
+static enum heard hear_key(struct line_edit *e, int timeout_ms)
 {
     struct pollfd fds[2] = {{.fd = e->config.in, .events = POLLIN}, {.fd = e->config.wake_fd, .events = POLLIN}};
     int n = wait_for(e, fds, e->config.wake && e->config.wake_fd >= 0 ? 2 : 1, timeout_ms);
@@ -378,13 +378,13 @@ static enum heard hear(struct line_edit *e, int timeout_ms)
     return read_more(e);
 }
 
-static enum line_result finish(struct line_edit *e, const char *prompt, enum outcome outcome, struct buf *ret_text)
+static enum line_result finish_line(struct line_edit *e, const char *prompt, enum outcome outcome, struct buf *ret_text)
 {
     static const enum line_result results[] = {[DONE] = LINE_OK, [CANCELLED] = LINE_CANCELLED, [END] = LINE_END};
 
     e->search.on = false;
     e->text.at = e->text.text.len;
-    draw(e, prompt);
+    draw_line(e, prompt);
     line_screen_leave(&e->screen);
     if (outcome == DONE) {
         while (e->text.text.len > 0 && e->text.text.ptr[e->text.text.len - 1] == '\n') /* as pastes end */
@@ -396,15 +396,15 @@ static enum line_result finish(struct line_edit *e, const char *prompt, enum out
     return results[outcome];
 }
 
-static enum line_result edit(struct line_edit *e, const char *prompt, struct buf *ret_text)
+static enum line_result edit_line(struct line_edit *e, const char *prompt, struct buf *ret_text)
 {
     enum outcome outcome = work_off(e, false);
     enum heard heard = HEARD_KEYS;
 
     while (outcome == GO_ON && !e->ended) {
         if (heard != HEARD_NOTHING && !e->pasting)
-            draw(e, prompt);
-        heard = hear(e, e->pasting ? PASTE_MS : e->input.len > 0 ? ESCAPE_MS : -1);
+            draw_line(e, prompt);
+        heard = hear_key(e, e->pasting ? PASTE_MS : e->input.len > 0 ? ESCAPE_MS : -1);
         if (heard == HEARD_STOP || tty_ended()) {
             line_screen_erase(&e->screen);
             return LINE_STOPPED;
@@ -415,7 +415,7 @@ static enum line_result edit(struct line_edit *e, const char *prompt, struct buf
     }
     if (outcome == GO_ON)
         outcome = e->text.text.len > 0 ? DONE : END;
-    return finish(e, prompt, outcome, ret_text);
+    return finish_line(e, prompt, outcome, ret_text);
 }
 
 /* ---- typed ahead ---- */
@@ -488,7 +488,7 @@ enum line_result line_edit_key(struct line_edit *e, enum line_command *ret_comma
             break;
         if (e->ended)
             return LINE_END;
-        heard = hear(e, key.len ? PASTE_MS : e->input.len ? ESCAPE_MS : -1);
+        heard = hear_key(e, key.len ? PASTE_MS : e->input.len ? ESCAPE_MS : -1);
         if (heard == HEARD_STOP || tty_ended())
             return LINE_STOPPED;
         (void)tty_again();
@@ -512,7 +512,7 @@ enum line_result line_edit_key(struct line_edit *e, enum line_command *ret_comma
 
 bool line_edit_more(struct line_edit *e)
 {
-    return e->input.len > 0 || (!e->ended && hear(e, ESCAPE_MS) == HEARD_KEYS && e->input.len > 0);
+    return e->input.len > 0 || (!e->ended && hear_key(e, ESCAPE_MS) == HEARD_KEYS && e->input.len > 0);
 }
 
 /* ---- without an editor ---- */
@@ -556,7 +556,7 @@ static enum line_result read_plainly(struct line_edit *e, const char *prompt, st
         } else if (e->ended) {
             return any ? LINE_OK : LINE_END;
         } else {
-            enum heard heard = hear(e, -1);
+            enum heard heard = hear_key(e, -1);
 
             if (heard == HEARD_STOP || heard == HEARD_NEWS)
                 return LINE_STOPPED;
@@ -577,7 +577,7 @@ enum line_result line_edit_read(struct line_edit *e, const char *prompt, struct 
     e->expected[0] = '\0';
     e->place = e->history.n;
     e->search.on = e->pasting = false;
-    result = edit(e, prompt, ret_text);
+    result = edit_line(e, prompt, ret_text);
     if (result == LINE_OK)
         line_edit_hush(e);
     else

@@ -17,7 +17,7 @@
 #define ENTRY_MAX ((size_t)64 << 10)
 #define FILE_MAX ((off_t)16 << 20) /* of a longer file its end is read */
 
-static void keep(struct line_history *h, char *entry)
+static void keep_entry(struct line_history *h, char *entry)
 {
     if (h->n == HISTORY_MAX) {
         free(h->entries[0]);
@@ -56,7 +56,7 @@ static char *read_entry(struct str line)
 }
 
 /* How many lines the file has. */
-static size_t load(struct line_history *h, int fd)
+static size_t load_entries(struct line_history *h, int fd)
 {
     AUTO(buf_done) struct buf text = BUF_INIT((size_t)FILE_MAX);
     off_t size = lseek(fd, 0, SEEK_END), from = size > FILE_MAX ? size - FILE_MAX : 0;
@@ -73,7 +73,7 @@ static size_t load(struct line_history *h, int fd)
         char *entry = read_entry((struct str){s.ptr, len});
 
         if (entry)
-            keep(h, entry);
+            keep_entry(h, entry);
         len += end != NULL;
         s = (struct str){s.ptr + len, s.len - len};
     }
@@ -120,7 +120,7 @@ void line_history_open(struct line_history *h, const char *path)
         return;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && fchmod(fd, 0600) == 0) {
         h->path = mem_dup(str_from(path));
-        lines = load(h, fd);
+        lines = load_entries(h, fd);
         if (lines > HISTORY_MAX || st.st_size > FILE_MAX)
             replace_file(h);
     }
@@ -153,7 +153,7 @@ void line_history_add(struct line_history *h, struct str text)
 
     if (!is_worth(h, text))
         return;
-    keep(h, mem_dup(text));
+    keep_entry(h, mem_dup(text));
     fd = h->path ? open(h->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600) : -1;
     if (fd < 0)
         return;

@@ -38,7 +38,7 @@ static bool is_mark(const struct line_text *t, size_t at)
     return (unsigned char)rest.ptr[0] >= 0x80 && glyph_next(rest, true).width == 0;
 }
 
-static size_t next(const struct line_text *t, size_t at)
+static size_t next_glyph(const struct line_text *t, size_t at)
 {
     do {
         for (at++; at < t->text.len && utf8_is_tail(t->text.ptr[at]);)
@@ -47,7 +47,7 @@ static size_t next(const struct line_text *t, size_t at)
     return at < t->text.len ? at : t->text.len;
 }
 
-static size_t previous(const struct line_text *t, size_t at)
+static size_t previous_glyph(const struct line_text *t, size_t at)
 {
     do {
         for (at--; at > 0 && utf8_is_tail(t->text.ptr[at]);)
@@ -67,10 +67,10 @@ static size_t word_left(const struct line_text *t)
 {
     size_t at = t->at;
 
-    while (at > 0 && !in_word(t, previous(t, at)))
-        at = previous(t, at);
-    while (at > 0 && in_word(t, previous(t, at)))
-        at = previous(t, at);
+    while (at > 0 && !in_word(t, previous_glyph(t, at)))
+        at = previous_glyph(t, at);
+    while (at > 0 && in_word(t, previous_glyph(t, at)))
+        at = previous_glyph(t, at);
     return at;
 }
 
@@ -79,9 +79,9 @@ static size_t word_right(const struct line_text *t)
     size_t at = t->at;
 
     while (at < t->text.len && !in_word(t, at))
-        at = next(t, at);
+        at = next_glyph(t, at);
     while (at < t->text.len && in_word(t, at))
-        at = next(t, at);
+        at = next_glyph(t, at);
     return at;
 }
 
@@ -101,7 +101,7 @@ static size_t last_of(const struct line_text *t, size_t at)
 
 /* ---- changes ---- */
 
-static void splice(struct line_text *t, size_t from, size_t to, struct str by)
+static void splice_text(struct line_text *t, size_t from, size_t to, struct str by)
 {
     size_t tail = t->text.len - to;
 
@@ -121,10 +121,10 @@ static void kill_range(struct line_text *t, size_t from, size_t to)
         return;
     buf_clear(&t->killed);
     buf_add(&t->killed, t->text.ptr + from, to - from);
-    splice(t, from, to, STR(""));
+    splice_text(t, from, to, STR(""));
 }
 
-static void clean(struct buf *out, struct str s)
+static void clean_text(struct buf *out, struct str s)
 {
     while (s.len > 0) {
         uint32_t c;
@@ -144,28 +144,28 @@ void line_text_insert(struct line_text *t, struct str bytes)
 {
     AUTO(buf_done) struct buf cleaned = BUF_INIT(LINE_MAX_BYTES);
 
-    clean(&cleaned, bytes);
-    splice(t, t->at, t->at, buf_view(&cleaned));
+    clean_text(&cleaned, bytes);
+    splice_text(t, t->at, t->at, buf_view(&cleaned));
 }
 
 void line_text_replace(struct line_text *t, size_t from, struct str by)
 {
     AUTO(buf_done) struct buf cleaned = BUF_INIT(LINE_MAX_BYTES);
 
-    clean(&cleaned, by);
-    splice(t, from, t->at, buf_view(&cleaned));
+    clean_text(&cleaned, by);
+    splice_text(t, from, t->at, buf_view(&cleaned));
 }
 
 /* ---- keys ---- */
 
 void line_left(struct line_text *t)
 {
-    t->at = t->at > 0 ? previous(t, t->at) : 0;
+    t->at = t->at > 0 ? previous_glyph(t, t->at) : 0;
 }
 
 void line_right(struct line_text *t)
 {
-    t->at = t->at < t->text.len ? next(t, t->at) : t->at;
+    t->at = t->at < t->text.len ? next_glyph(t, t->at) : t->at;
 }
 
 void line_word_left(struct line_text *t)
@@ -193,10 +193,10 @@ static void go_to_line(struct line_text *t, size_t home)
 {
     size_t from = home_of(t, t->at), n = 0, last = last_of(t, home);
 
-    for (size_t at = from; at < t->at; at = next(t, at))
+    for (size_t at = from; at < t->at; at = next_glyph(t, at))
         n++;
     for (t->at = home; n > 0 && t->at < last; n--)
-        t->at = next(t, t->at);
+        t->at = next_glyph(t, t->at);
 }
 
 bool line_up(struct line_text *t)
@@ -221,13 +221,13 @@ bool line_down(struct line_text *t)
 void line_erase_left(struct line_text *t)
 {
     if (t->at > 0)
-        splice(t, previous(t, t->at), t->at, STR(""));
+        splice_text(t, previous_glyph(t, t->at), t->at, STR(""));
 }
 
 void line_erase_right(struct line_text *t)
 {
     if (t->at < t->text.len)
-        splice(t, t->at, next(t, t->at), STR(""));
+        splice_text(t, t->at, next_glyph(t, t->at), STR(""));
 }
 
 void line_kill_word_left(struct line_text *t)
@@ -260,7 +260,7 @@ void line_kill_all(struct line_text *t)
 
 void line_yank(struct line_text *t)
 {
-    splice(t, t->at, t->at, buf_view(&t->killed));
+    splice_text(t, t->at, t->at, buf_view(&t->killed));
 }
 
 /* The character before the cursor and the one behind it; at the end, the last two. */
@@ -274,12 +274,12 @@ void line_swap(struct line_text *t)
     if (t->at == 0 || t->at == t->text.len)
         return;
     mid = t->at;
-    from = previous(t, mid);
-    to = next(t, mid);
+    from = previous_glyph(t, mid);
+    to = next_glyph(t, mid);
     buf_add(&swapped, t->text.ptr + mid, to - mid);
     buf_add(&swapped, t->text.ptr + from, mid - from);
     if (!swapped.failed)
-        splice(t, from, to, buf_view(&swapped));
+        splice_text(t, from, to, buf_view(&swapped));
 }
 
 void line_new_line(struct line_text *t)

@@ -85,7 +85,7 @@ static void catch_signals(bool raw)
         sigaction(changing[i], &change, &tty.was_changing[i]);
 }
 
-static void release(const int *signals, const struct sigaction *was, size_t n, void (*ours)(int))
+static void release_signals(const int *signals, const struct sigaction *was, size_t n, void (*ours)(int))
 {
     for (size_t i = 0; i < n; i++) {
         struct sigaction now;
@@ -116,7 +116,7 @@ static bool change_modes(int in, int out, enum mode mode)
     struct termios modes;
 
     if (again) /* not by way of the modes of before: a key pressed meanwhile would be shown, an Enter be a line end */
-        release(changing, tty.was_changing, N_CHANGING, on_changing);
+        release_signals(changing, tty.was_changing, N_CHANGING, on_changing);
     else
         tty_restore();
     if (!again && tcgetattr(in, &modes) != 0)
@@ -153,7 +153,7 @@ bool tty_raw(int in, int out)
 }
 
 /* Ctrl-C is the caller's business here: it stops a turn. */
-static bool hush(int in, int out, enum mode mode)
+static bool hush_tty(int in, int out, enum mode mode)
 {
     if (!change_modes(in, out, mode))
         return false;
@@ -163,12 +163,12 @@ static bool hush(int in, int out, enum mode mode)
 
 bool tty_hush(int in, int out)
 {
-    return hush(in, out, MODE_HUSHED);
+    return hush_tty(in, out, MODE_HUSHED);
 }
 
 bool tty_quiet(int in)
 {
-    return hush(in, in, MODE_QUIET);
+    return hush_tty(in, in, MODE_QUIET);
 }
 
 /* Modes first: a signal between the two still finds its handler, which then has nothing left to do. */
@@ -176,8 +176,8 @@ void tty_restore(void)
 {
     if (tty.active)
         put_back();
-    release(ending, tty.was_ending, N_ENDING, on_ending);
-    release(changing, tty.was_changing, N_CHANGING, on_changing);
+    release_signals(ending, tty.was_ending, N_ENDING, on_ending);
+    release_signals(changing, tty.was_changing, N_CHANGING, on_changing);
 }
 
 bool tty_ended(void)

@@ -276,7 +276,7 @@ static size_t step_code(struct markdown *md, struct str all, bool last, struct b
 
 /* ---- the text ---- */
 
-static size_t step(struct markdown *md, struct str s, bool last, struct buf *out, bool *ret_moved)
+static size_t step_line(struct markdown *md, struct str s, bool last, struct buf *out, bool *ret_moved)
 {
     enum where where = md->where;
     char mark = md->fence.mark;
@@ -311,7 +311,7 @@ static size_t pass_plain(struct str s, bool last, struct buf *out)
     return at;
 }
 
-static void work(struct markdown *md, bool last, struct buf *out)
+static void work_through(struct markdown *md, bool last, struct buf *out)
 {
     struct str s = buf_view(&md->pending);
     size_t at = 0;
@@ -320,7 +320,7 @@ static void work(struct markdown *md, bool last, struct buf *out)
     if (md->mode == MARKDOWN_PLAIN)
         at = pass_plain(s, last, out);
     while (has_layout(md) && moved && at < s.len)
-        at += step(md, past(s, at), last, out, &moved);
+        at += step_line(md, past(s, at), last, out, &moved);
     if (at > 0)
         memmove(md->pending.ptr, md->pending.ptr + at, s.len - at);
     md->pending.len = s.len - at;
@@ -341,7 +341,7 @@ void markdown_add(struct markdown *md, struct str piece, struct buf *out)
         buf_add_str(out, piece);
     } else {
         buf_add_str(&md->pending, piece);
-        work(md, false, out);
+        work_through(md, false, out);
     }
     if (!has_layout(md))
         note_column(md, past(buf_view(out), from));
@@ -351,7 +351,7 @@ void markdown_end(struct markdown *md, struct buf *out)
 {
     size_t from = out->len;
 
-    work(md, true, out);
+    work_through(md, true, out);
     if (md->mode == MARKDOWN_PLAIN) {
         note_column(md, past(buf_view(out), from));
         if (md->flow.column > 0)

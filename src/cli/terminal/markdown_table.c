@@ -54,7 +54,7 @@ static size_t line_at(struct str all, size_t at, bool last, bool *ret_open)
 }
 
 /* False: more cells than we draw. */
-static bool split(struct str line, struct row *ret)
+static bool split_row(struct str line, struct row *ret)
 {
     struct str s = past(str_trim(line), 1);
 
@@ -86,7 +86,7 @@ static bool read_align(struct table_text *t, struct str line)
 {
     struct row row;
 
-    if (!split(line, &row))
+    if (!split_row(line, &row))
         return false;
     for (size_t i = 0; i < row.n; i++)
         if (!is_dashes(row.cells[i], &t->align[i]))
@@ -103,7 +103,7 @@ static size_t find_end(struct table_text *t, struct str all, bool last, bool *re
     for (; (n = line_at(all, at, last, ret_open)) > 0 && !*ret_open; at += n, t->n++) {
         struct str line = {all.ptr + at, n};
 
-        if (at + n > TABLE_MAX || !split(line, &row) || (t->n == 1 && !read_align(t, line)))
+        if (at + n > TABLE_MAX || !split_row(line, &row) || (t->n == 1 && !read_align(t, line)))
             return 0;
         t->columns = row.n > t->columns ? row.n : t->columns;
     }
@@ -125,7 +125,7 @@ static void read_rows(struct table_text *t, struct str all)
     for (size_t i = 0; i < lines; i++, at += n) {
         n = line_at(all, at, true, &open);
         if (i != 1)
-            split((struct str){all.ptr + at, n}, &t->rows[t->n++]);
+            split_row((struct str){all.ptr + at, n}, &t->rows[t->n++]);
     }
 }
 
@@ -161,7 +161,7 @@ static int visible(struct str s)
 }
 
 /* False: there is no room for it. */
-static bool fit(struct table_text *t, int columns)
+static bool fit_columns(struct table_text *t, int columns)
 {
     int sum = BAR_WIDTH * ((int)t->columns - 1);
 
@@ -239,7 +239,7 @@ size_t markdown_table(struct markdown *md, struct str all, bool last, struct buf
 
                 t.width[i] = w > t.width[i] ? w : t.width[i];
             }
-        n = fit(&t, md->flow.columns) ? n : 0;
+        n = fit_columns(&t, md->flow.columns) ? n : 0;
     }
     if (n > 0) {
         put_row(&t, &t.rows[0], STYLE_BOLD, out);

@@ -26,7 +26,7 @@ void progress_init(struct progress *p, const char *what, const char *of)
     p->next_ms = isatty(STDERR_FILENO) ? monotonic_ms() + FIRST_MS : INT64_MAX;
 }
 
-static void draw(const struct progress *p, uint64_t done, uint64_t total)
+static void draw_bar(const struct progress *p, uint64_t done, uint64_t total)
 {
     int columns = terminal_columns(STDERR_FILENO) - 1, full = total ? (int)((double)done / (double)total * BAR) : 0;
     char bar[BAR * 3 + 2] = "", figures[80];
@@ -48,7 +48,7 @@ int progress_step(struct progress *p, uint64_t done, uint64_t total)
     int64_t now;
 
     if (p->next_ms != INT64_MAX && (now = monotonic_ms()) >= p->next_ms) {
-        draw(p, done, total);
+        draw_bar(p, done, total);
         p->shown = true;
         p->next_ms = now + EVERY_MS;
     }

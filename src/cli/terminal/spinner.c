@@ -44,12 +44,12 @@ static void elapsed_text(char out[32], int64_t ms)
         snprintf(out, 32, "%" PRId64 "m %02" PRId64 "s", ms / 60000, ms / 1000 % 60);
 }
 
-static void put(const struct spinner *s, struct buf *out)
+static void put_frame(const struct spinner *s, struct buf *out)
 {
     (void)!write(s->fd, buf_view(out).ptr, out->len);
 }
 
-static void draw(struct spinner *s, int64_t now_ms)
+static void draw_frame(struct spinner *s, int64_t now_ms)
 {
     static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     AUTO(buf_done) struct buf out = BUF_INIT(2048);
@@ -62,7 +62,7 @@ static void draw(struct spinner *s, int64_t now_ms)
     label = glyph_fit(&out, str_from(s->label), room > 0 ? room : 0);
     buf_addf(&out, "%s%s%s\033[K", label ? " " : "", room >= 0 ? elapsed : "", s->color ? "\033[0m" : "");
     s->width = 2 + label + (label > 0) + (room >= 0 ? (int)strlen(elapsed) : 0);
-    put(s, &out);
+    put_frame(s, &out);
 }
 
 void spinner_tick(struct spinner *s, int64_t now_ms)
@@ -72,7 +72,7 @@ void spinner_tick(struct spinner *s, int64_t now_ms)
         return;
     if (s->width > terminal_columns(s->fd) - 1)
         spinner_hide(s);
-    draw(s, now_ms);
+    draw_frame(s, now_ms);
     s->next_ms = now_ms + EVERY_MS;
 }
 
@@ -86,7 +86,7 @@ void spinner_hide(struct spinner *s)
     if (up > 0)
         buf_addf(&out, "\033[%dA", up);
     buf_add_str(&out, up > 0 ? STR("\r\033[J") : STR("\r\033[K"));
-    put(s, &out);
+    put_frame(s, &out);
     s->width = 0;
     s->next_ms = s->now_ms + AGAIN_MS;
 }

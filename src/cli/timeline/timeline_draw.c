@@ -293,7 +293,7 @@ static void draw_run(const struct drawing *d, const struct tl_run *run, const st
 
 /* ---- all of it ----------------------------------------------------------------------------------------------------------- */
 
-static void widen(int *width, const char *text, int max)
+static void widen_column(int *width, const char *text, int max)
 {
     int columns = text_columns(str_from(text));
 
@@ -301,7 +301,7 @@ static void widen(int *width, const char *text, int max)
     *width = columns > *width ? columns : *width;
 }
 
-static void measure(struct drawing *d, int columns)
+static void measure_columns(struct drawing *d, int columns)
 {
     d->columns = columns < COLUMNS_MIN ? COLUMNS_MIN : columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
     d->name = NAME_MIN;
@@ -309,12 +309,12 @@ static void measure(struct drawing *d, int columns)
         const struct tl_run *run = &d->t->runs[r];
 
         for (size_t i = 0; i < run->n_items; i++) {
-            widen(&d->name, run->items[i].name, d->columns >= 100 ? NAME_MAX : NAME_MAX - 8);
-            widen(&d->word, run->items[i].word, (int)sizeof(run->items[i].word));
+            widen_column(&d->name, run->items[i].name, d->columns >= 100 ? NAME_MAX : NAME_MAX - 8);
+            widen_column(&d->word, run->items[i].word, (int)sizeof(run->items[i].word));
         }
         for (int k = 0; k < TL_MARK_KINDS; k++)
             if (run->marks[k].n > 0)
-                widen(&d->name, tl_mark_words[k], NAME_MAX);
+                widen_column(&d->name, tl_mark_words[k], NAME_MAX);
     }
     d->bar = d->columns - LEFT - d->name - 1 - d->word - 1 - 1 - TOOK - 2 - ENDED;
 }
@@ -432,7 +432,7 @@ void timeline_draw(const struct timeline *t, struct out *out, int columns)
 {
     struct drawing d = {.t = t, .out = out};
 
-    measure(&d, columns);
+    measure_columns(&d, columns);
     draw_title(&d);
     if (t->n_runs > 0) {
         axis_init(&d.axis, t);
