@@ -52,7 +52,7 @@ commands <chat >steps
 eval "$(grep 'chat --script' steps)" >out 2>err </dev/null
 id=$(grep -o 'sess_[a-z0-9]*' err | head -n 1)
 check 'it waits for an approval' test -n "$id"
-eval "$(grep 'resume sess_' steps | sed "s/sess_…/$id/; s/ *&$//")" >out 2>&1 </dev/null &
+eval "exec $(grep 'resume sess_' steps | sed "s/sess_…/$id/; s/ *&$//")" >out 2>&1 </dev/null & # exec: the kill is for tidemark, not for a shell
 runner=$!
 wait_for test -s tags
 kill -9 $runner
