@@ -1,20 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Holds JSON documents, one a line, against the schema that `tidemark schema NAME` prints, with a checker that is not ours.
+# Holds JSON documents, one a line, against the schemas that `tidemark schema NAME` prints, with a checker that is not ours.
 #
-#   schema.py SCHEMA < DOCUMENTS     each is valid; and is refused without a member, with one more, with one of another type
+#   schema.py < CHECKS     lines "N NAME": each document of .documents/N is valid by .schema.NAME; and is refused without a member,
+#                          with one more, with one of another type. Prints "N PROBLEM" for what is wrong. Fields are divided by tabs.
 import copy
 import json
 import sys
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-schema = json.load(open(sys.argv[1], encoding='utf-8'))
-Draft202012Validator.check_schema(schema)
-validator = Draft202012Validator(schema, format_checker=FormatChecker())
 
-
-def wrong(document):
+def wrong(validator, document):
     """What is wrong with it; an empty list where nothing is."""
     return [f'{"/".join(map(str, e.absolute_path))}: {e.message[:300]}' for e in validator.iter_errors(document)]
 
@@ -49,7 +46,7 @@ def at(document, path):
     return document
 
 
-def changes(document):
+def changes(schema, document):
     """Documents that differ in one member from what was promised, each with what differs."""
     for path, rules in objects(schema, document):
         def changed(name, value=None, gone=False):
@@ -69,20 +66,28 @@ def changes(document):
                 yield changed(name, [[]] if not isinstance(value, list) else 'no list')
 
 
-failed = seen = 0
-for line in sys.stdin:
-    if not line.strip():
-        continue
-    seen += 1
-    given = json.loads(line)
-    for problem in wrong(given):
-        print(f'{problem} in {line.strip()[:300]}')
-        failed = 1
-    for what, other in changes(given):
-        if not wrong(other):
-            print(f'taken although {what} was changed: {json.dumps(other)[:300]}')
-            failed = 1
-if not seen:
-    print('there was no document')
-    failed = 1
-sys.exit(failed)
+def check(schema, validator, lines):
+    """What is wrong with the documents, one problem after the other."""
+    if not lines:
+        yield 'there was no document'
+    for line in lines:
+        given = json.loads(line)
+        for problem in wrong(validator, given):
+            yield f'{problem} in {line[:300]}'
+        for what, other in changes(schema, given):
+            if not wrong(validator, other):
+                yield f'taken although {what} was changed: {json.dumps(other)[:300]}'
+
+
+schemas = {}
+for row in sys.stdin:
+    number, name = row.rstrip('\n').split('\t')[:2]
+    if name not in schemas:
+        with open(f'.schema.{name}', encoding='utf-8') as file:
+            rules = json.load(file)
+        Draft202012Validator.check_schema(rules)
+        schemas[name] = (rules, Draft202012Validator(rules, format_checker=FormatChecker()))
+    with open(f'.documents/{number}', encoding='utf-8') as file:
+        documents = [text for text in file.read().split('\n') if text.strip()]
+    for found in check(*schemas[name], documents):
+        print(f'{number}\t{found}'.replace('\n', ' '))

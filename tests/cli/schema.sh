@@ -18,12 +18,14 @@ if [ -z "$python" ]; then
     finish
 fi
 
-# is_a NAME CASE: the documents on standard input, one a line, are of this shape.
+# is_a NAME CASE: the documents on standard input, one a line, are of this shape. They are kept, and checked together at the end.
+mkdir .documents
+: >.checks
 is_a() {
-    cat >.documents
+    n=$(wc -l <.checks | tr -d ' ') # it may run in a subshell
+    cat >".documents/$n"
     [ -f ".schema.$1" ] || tidemark schema "$1" >".schema.$1"
-    "$python" "$TIDE_SOURCE/tests/cli/schema.py" ".schema.$1" <.documents >.problems 2>&1 && got=0 || got=$?
-    check_is "$2: $1" '0 ' "$got $(head -n 5 .problems)"
+    printf '%s\t%s\t%s\n' "$n" "$1" "$2" >>.checks
     echo "$1" >>.used
 }
 
@@ -219,6 +221,14 @@ is_told() {
 check 'a notification is sent' wait_for is_told # its second try may not be due yet
 is_a notified 'what became of a notification' <.outcomes
 is_a notification 'what a program is told' <notified
+
+# ---- the checks ----
+"$python" "$TIDE_SOURCE/tests/cli/schema.py" <.checks >.problems || printf 'schema.py\tfailed\n' >>.problems
+while IFS='	' read -r n name what; do
+    check_is "$what: $name" '' "$(sed -n "s/^$n	//p" .problems | head -n 5)"
+done <.checks
+check_is 'nothing else' '' "$(grep -v '^[0-9]*	' .problems)"
+check 'all of them' test "$(wc -l <.checks)" -gt 50
 
 # Every schema is held against something.
 check_is 'every schema was used' '' "$(tidemark schema --names | grep -vxFf .used | grep -vx 'session\|checkpoint\|usage')"
