@@ -10,7 +10,7 @@
 #include "kit.h"
 #include "sim/sim_store.h"
 
-enum { EVENTS = 300, PLACES_MAX = 4000 };
+enum { EVENTS = 300, PLACES_MAX = 4000, STRIDE = SLOW_BUILD ? 5 : 1 };
 
 static struct tide_err last;
 
@@ -202,13 +202,13 @@ static void a_read_that_fails_is_no_damage(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         int64_t want = 0, got = 0;
-        int place = 0;
+        int place = 1 - STRIDE;
         bool fired;
 
         expect_code(TIDE_OK, attempt(image, &ways[i], 0, false, &want, &fired), &last, ways[i].name, __FILE__,
                     __LINE__);
         do {
-            enum tide_code code = attempt(image, &ways[i], ++place, false, &got, &fired);
+            enum tide_code code = attempt(image, &ways[i], place += STRIDE, false, &got, &fired);
 
             if (code || got != want)
                 fail_msg("%s, read %d fails once: %s %s", ways[i].name, place, tide_code_name(code), last.msg);
@@ -284,12 +284,12 @@ static void a_failed_read_is_no_damage_to_sqlite_either(void **state)
     let_preads_fail(true);
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         int64_t want = 0, got = 0;
-        int place = 0, most;
+        int place, most;
 
         expect_code(TIDE_OK, attempt_here(url, &ways[i], 0, false, &want), &last, ways[i].name, __FILE__, __LINE__);
         most = reads;
         assert_true(most > 5);
-        while (++place <= most) {
+        for (place = 1; place <= most; place += STRIDE) {
             enum tide_code code = attempt_here(url, &ways[i], place, false, &got);
 
             if (code || got != want)
