@@ -4,8 +4,10 @@
  *
  *   coordinator.c  begins and resumes runs                 run.c    appends what the run does; store trouble; the end
  *   cancel.c       ends them from outside                  run_queue.c  appends that nobody waits for yet
- *   run_replay.c        what the chain has done so far          run_degraded.c  what waits in memory
+ *   run_replay.c   what the chain has done so far          run_degraded.c  what waits in memory
+ *   run_obstacles.c  who is in the way of a run            run_recorded.c  what the log holds of runs, for people
  *   step.c         steps                                   wait.c   waits and sleeps
+ *   token_rotate.c a new token for a wait
  */
 #ifndef SESSION_RUN_H
 #define SESSION_RUN_H
@@ -203,14 +205,6 @@ bool run_has_moved(struct tide_session *s, int64_t seq); /* that was the reason 
 /* Whether tide_run_resume() would be refused, and why; nothing is written. */
 void run_look_resume(struct tide_session *s, const struct tide_run_options *opt, struct tide_err *ret_refused);
 
-/* The names of the steps that the chain of the latest run has finished, as a member. */
-enum tide_code run_put_finished(struct tide_session *s, struct json_out *o, const char *member, struct tide_err *err)
-    MUST_CHECK;
-
-/* What the chain of the latest run has finished, and a new chain repeats: "'a', 'b' and 3 more". */
-enum tide_code run_finished_steps(struct tide_session *s, struct buf *ret_names, size_t *ret_n, struct tide_err *err)
-    MUST_CHECK;
-
 /*
  * Begins a run with further events in the same append (`more` may be NULL). `queued`: without waiting, and then whatever
  * stands in the way is told by the next flush: TIDE_CONFLICT and TIDE_HELD mean that nothing was begun.
@@ -221,6 +215,18 @@ enum tide_code run_start_with(struct tide_session *s, const struct tide_run_opti
 /* run.started of a run that continues `from`; NULL: of a new chain. */
 enum tide_code run_draft_started(struct draft *d, struct tide_session *s, const char *run_id, const struct run *from,
                                  const struct tide_run_options *opt, struct tide_err *err) MUST_CHECK;
+
+/* ---- run_recorded.c */
+
+/* The names of the steps that the chain of the latest run has finished, as a member. */
+enum tide_code run_put_finished(struct tide_session *s, struct json_out *o, const char *member, struct tide_err *err)
+    MUST_CHECK;
+
+/* What the chain of the latest run has finished, and a new chain repeats: "'a', 'b' and 3 more". */
+enum tide_code run_finished_steps(struct tide_session *s, struct buf *ret_names, size_t *ret_n, struct tide_err *err)
+    MUST_CHECK;
+
+/* ---- run_obstacles.c */
 
 /* TIDE_HELD: somebody who lives may append, or a run of this process is under way. */
 enum tide_code session_refuse_held(struct tide_session *s, struct tide_err *err) MUST_CHECK;
