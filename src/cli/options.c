@@ -29,19 +29,25 @@ enum tide_code text_or_json(const struct args *args, const char *name, struct bu
     return TIDE_OK;
 }
 
+struct agent_want agent_want_from(const struct args *args)
+{
+    return (struct agent_want){.provider = args_text(args, "provider"),
+                               .model = args_text(args, "model"),
+                               .base_url = args_text(args, "base-url"),
+                               .script = args_text(args, "script"),
+                               .yes = args_on(args, "yes")};
+}
+
+void take_on_store_error(const struct args *args, struct agent_want *who)
+{
+    who->degrade = is_continue(args);
+    who->degrade_said = args_text(args, "on-store-error") != NULL;
+}
+
 struct graph_face graph_face_from(const struct args *args)
 {
     return (struct graph_face){
-        .want = {.opt = {.threads = (int)args_int(args, "parallel", 0), .on_store_error_continue = is_continue(args)},
-                 .provider = args_text(args, "provider"),
-                 .model = args_text(args, "model"),
-                 .base_url = args_text(args, "base-url"),
-                 .script = args_text(args, "script"),
-                 .yes = args_on(args, "yes"),
-                 .degrade_said = args_text(args, "on-store-error") != NULL},
-        .no_input = args_on(args, "no-input"),
-        .output = args_text(args, "output"),
-        .quiet = args_on(args, "quiet")};
+        .output = args_text(args, "output"), .quiet = args_on(args, "quiet"), .no_input = args_on(args, "no-input")};
 }
 
 const char *set_from_input(const struct args *args)

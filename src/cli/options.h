@@ -67,7 +67,9 @@ bool is_continue(const struct args *args);
 enum tide_code text_or_json(const struct args *args, const char *name, struct buf *room, const char **ret,
                             struct tide_err *err) MUST_CHECK;
 
-/* What `run` and `sessions resume` are told alike. */
+/* Who answers, of chats and graphs; and how a graph is shown. */
+struct agent_want agent_want_from(const struct args *args);
+void take_on_store_error(const struct args *args, struct agent_want *who);
 struct graph_face graph_face_from(const struct args *args);
 
 /* The first --set that takes standard input; NULL: none. */

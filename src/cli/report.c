@@ -189,19 +189,21 @@ static const char *own_binary(void)
     return path;
 }
 
-enum tide_code report_init(struct cli *cli, struct program_run *r, bool said, struct tide_err *err)
+void report_init(struct program_run *r)
 {
-    const char *config = args_text(&cli->args, "config");
-    enum tide_code code = settings_sweep_interval(config, &r->sweep_ms, err);
-
     r->binary = own_binary();
+    r->signals = -1;
     r->stopped = is_stopped;
     r->notice = on_notice;
     r->trouble = on_trouble;
     r->arg = r;
-    if (!code && !said)
-        code = settings_on_store_error(config, &r->degrade, err);
-    return code;
+}
+
+void report_running(struct program_run *r, bool runs)
+{
+    if (!runs)
+        signal_pipe_close(r->signals);
+    r->signals = runs ? signal_pipe_open() : -1;
 }
 
 enum tide_code report_not_run(struct cli *cli, const struct program_run *r, struct tide_err *err)
@@ -214,15 +216,6 @@ enum tide_code report_not_run(struct cli *cli, const struct program_run *r, stru
     else
         say("%s", err_text(err));
     return TIDE_OK;
-}
-
-enum tide_code report_check(struct cli *cli, struct program_run *r, bool said, bool *ret_runs, struct tide_err *err)
-{
-    enum tide_code code = report_init(cli, r, said, err);
-
-    code = code ? code : program_run_check(r, err);
-    *ret_runs = !code;
-    return code ? report_not_run(cli, r, err) : TIDE_OK;
 }
 
 /* ---- one that has ended ---- */
@@ -275,16 +268,12 @@ static void say_how_on(tide_session *session, const char *message)
         say("%s: `tidemark why %s` says how to go on", message, tide_session_id(session));
 }
 
-enum tide_code report_run(struct cli *cli, struct program_run *r, tide_session *session, struct tide_run_options *opt,
-                          struct tide_resumed *ret_resumed, int token_fd, struct tide_err *err)
+enum tide_code report_end(struct cli *cli, const struct program_run *r, tide_session *session, enum tide_code code,
+                          int token_fd, struct tide_err *err)
 {
     const struct program_end *e = &r->end;
     const char *id = tide_session_id(session);
-    enum tide_code code;
 
-    r->signals = signal_pipe_open();
-    code = program_run(r, session, opt, ret_resumed, err);
-    signal_pipe_close(r->signals);
     report_durability(e->degraded_events);
     if (code || !e->run_id[0])
         return code ? report_not_run(cli, r, err) : e->recorded ? report_record(cli, r, id) : TIDE_OK;

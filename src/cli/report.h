@@ -6,22 +6,21 @@
 #include "cli/cli.h"
 #include "engine/program_run.h"
 
-/* Fills in who is told what, and what is set unless that was `said`. */
-enum tide_code report_init(struct cli *cli, struct program_run *r, bool said, struct tide_err *err) MUST_CHECK;
+/* Fills in who is told what. */
+void report_init(struct program_run *r);
+
+/* Signals go to it while it runs. */
+void report_running(struct program_run *r, bool runs);
 
 /* TIDE_OK: it cannot be run, and that was said; else the error that there is. */
 enum tide_code report_not_run(struct cli *cli, const struct program_run *r, struct tide_err *err) MUST_CHECK;
 
-/* The first, and looks whether it can be run. *ret_runs false: it was said why not, and how it ends. */
-enum tide_code report_check(struct cli *cli, struct program_run *r, bool said, bool *ret_runs, struct tide_err *err)
-    MUST_CHECK;
-
 /*
- * program_run(), with what there is to say meanwhile and at its end; sets cli->exit_status. A waiting run: for people on
- * standard error, or with --json on standard output; its token goes to `token_fd`, or is shown (-1).
+ * What program_run() ended with, `code`; sets cli->exit_status. A waiting run: for people on standard error, or with --json on
+ * standard output; its token goes to `token_fd`, or is shown (-1).
  */
-enum tide_code report_run(struct cli *cli, struct program_run *r, tide_session *session, struct tide_run_options *opt,
-                          struct tide_resumed *ret_resumed, int token_fd, struct tide_err *err) MUST_CHECK;
+enum tide_code report_end(struct cli *cli, const struct program_run *r, tide_session *session, enum tide_code code,
+                          int token_fd, struct tide_err *err) MUST_CHECK;
 
 /* The same of a run that waits, whatever it runs. */
 enum tide_code report_wait(struct cli *cli, const char *session, const struct program_end *e, int token_fd,

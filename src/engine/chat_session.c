@@ -23,6 +23,7 @@ void chat_session_done(struct chat_session *c)
 {
     chat_leave(c);
     agent_setup_done(&c->setup);
+    arena_done(&c->prompt);
 }
 
 /* The directory, and what the project says there. */
@@ -131,7 +132,7 @@ static void put_fields(struct chat_session *c, const char *prompt, const char *d
 
 static bool is_stopped(const struct chat_session *c)
 {
-    return c->stopped(c->setup.opt.arg);
+    return c->stopped && c->stopped(c->setup.opt.arg);
 }
 
 /* Before there is an agent: the same words as from one. */
@@ -380,6 +381,13 @@ enum tide_code chat_open_latest(struct chat_session *c, struct tide_err *err)
 
 /* ---- what is to be done ---- */
 
+void chat_tell_refused(const struct chat_session *c)
+{
+    for (size_t i = 0; i < c->project.n; i++)
+        if (c->project.files[i].refused)
+            agent_setup_tell(&c->setup, CHAT_FILE_REFUSED, c->project.files[i].name, c->project.files[i].refused);
+}
+
 bool chat_was_stopped(struct chat_session *c)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -405,4 +413,29 @@ bool chat_can_go_on(struct chat_session *c)
 
     return !tide_session_refresh(c->session, NULL) && !tide_session_get_info(c->session, &info, NULL) &&
            (info->status != TIDE_STATUS_IDLE || info->outcome == TIDE_OUTCOME_FAILED);
+}
+
+enum tide_code chat_say(struct chat_session *c, const char *prompt, struct tide_text *ret_answer, struct tide_err *err)
+{
+    for (size_t i = 0; i < c->n_images; i++)
+        if (tide_agent_attach(c->agent, c->images[i].name, c->images[i].bytes.ptr, c->images[i].bytes.len, err))
+            return err->code;
+    return tide_agent_run(c->agent, prompt, ret_answer, err);
+}
+
+enum tide_code chat_go(struct chat_session *c, const char *prompt, const char *input, const char *token,
+                       bool *ret_refused, struct tide_text *ret_answer, struct tide_err *err)
+{
+    enum tide_code code;
+
+    *ret_refused = false;
+    if (!prompt)
+        return tide_agent_resume(c->agent, input, token, ret_answer, err);
+    if (chat_needs_resume(c)) { /* what was cut comes first */
+        code = tide_agent_resume(c->agent, NULL, NULL, NULL, err);
+        *ret_refused = code && code != TIDE_NOT_FOUND;
+        if (*ret_refused)
+            return code;
+    }
+    return chat_say(c, prompt, ret_answer, err);
 }

@@ -17,7 +17,13 @@ struct chat_session {
     struct project_instructions project; /* as it was read for the agent */
     const char *working_dir;             /* of the session, or where the next one begins */
     bool resumed;
-    bool (*stopped)(void *arg); /* before there is an agent that could be stopped, with opt.arg */
+    bool (*stopped)(void *arg); /* before there is an agent that could be stopped, with opt.arg; NULL: no */
+    struct chat_image {
+        const char *name;
+        struct str bytes;
+    } images[TIDE_IMAGES_MAX]; /* of the next prompt */
+    size_t n_images;
+    struct arena prompt; /* the same: for whoever makes it */
 };
 
 void chat_leave(struct chat_session *c); /* the session is closed: what is open of it is parked */
@@ -56,5 +62,18 @@ void chat_about(struct chat_session *c, struct arena *a, struct chat_about *ret)
 bool chat_needs_resume(struct chat_session *c);
 bool chat_can_go_on(struct chat_session *c);   /* it was cut, stopped, failed, or waits */
 bool chat_was_stopped(struct chat_session *c); /* by a person */
+
+void chat_tell_refused(const struct chat_session *c); /* files of the project that are not used */
+
+/* Says it, with the images. */
+enum tide_code chat_say(struct chat_session *c, const char *prompt, struct tide_text *ret_answer, struct tide_err *err)
+    MUST_CHECK;
+
+/*
+ * The same after what was cut, which comes first: *ret_refused when that did not come to its end, and the prompt was not taken.
+ * `prompt` NULL: it goes on, with an answer (JSON) and the right to give it where it waits; NULL: none.
+ */
+enum tide_code chat_go(struct chat_session *c, const char *prompt, const char *input, const char *token,
+                       bool *ret_refused, struct tide_text *ret_answer, struct tide_err *err) MUST_CHECK;
 
 #endif

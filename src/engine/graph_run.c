@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "engine/recovery_thread.h"
 #include "graph/resume.h"
+
+#define ANSWER_MAX ((size_t)1 << 20)
 
 /* ---- what the graph needs ---- */
 
@@ -54,14 +57,7 @@ enum tide_code graph_setup(struct agent_setup *setup, tide_graph *graph, tide_se
 {
     const struct spec_graph *g = graph->spec->graph;
     struct spec_checkpoints ignored = g->checkpoints;
-    struct agent_want want = {.provider = w->provider,
-                              .base_url = w->base_url,
-                              .script = w->script,
-                              .yes = w->yes,
-                              .no_tools = w->no_tools,
-                              .degrade = w->opt.on_store_error_continue,
-                              .degrade_said = w->degrade_said,
-                              .keep_pause = w->keep_pause};
+    struct agent_want want = w->who;
     struct needs needs = {0};
     struct str entry;
 
@@ -76,9 +72,9 @@ enum tide_code graph_setup(struct agent_setup *setup, tide_graph *graph, tide_se
         return err->code;
     if (w->opt.checkpoints && spec_change_checkpoints(graph->spec, str_from(w->opt.checkpoints), &ignored, err))
         return err->code;
-    if (!want.provider && !w->script && g->provider.len)
+    if (!want.provider && !w->who.script && g->provider.len)
         want.provider = g->provider.ptr;
-    want.model = w->model || needs.without_model ? w->model : needs.model; /* each has its own */
+    want.model = w->who.model || needs.without_model ? w->who.model : needs.model; /* each has its own */
     if (agent_setup_begin(setup, &want, err))
         return err->code;
     if (needs.agents && agent_setup_check(setup, session, err)) /* later: then a node that needs it says so */
@@ -94,9 +90,9 @@ static void say_for_all(const struct spec_graph *g, const struct graph_want *w)
 
         while (n->type == SPEC_MAP && n->node)
             n = n->node;
-        if (w->provider || w->script)
+        if (w->who.provider || w->who.script)
             n->provider = STR("");
-        if (w->model)
+        if (w->who.model)
             n->model = STR("");
         if (n->graph)
             say_for_all(n->graph, w);
@@ -107,17 +103,17 @@ static void say_for_all(const struct spec_graph *g, const struct graph_want *w)
 
 static void put_provider(struct json_out *o, const struct graph_want *w)
 {
-    AUTO(mem_freep) char *script = w->script ? realpath(w->script, NULL) : NULL;
-    const char *type = w->provider ? w->provider : w->script ? "script" : NULL;
+    AUTO(mem_freep) char *script = w->who.script ? realpath(w->who.script, NULL) : NULL;
+    const char *type = w->who.provider ? w->who.provider : w->who.script ? "script" : NULL;
 
-    if (!type && !w->model && !w->base_url)
+    if (!type && !w->who.model && !w->who.base_url)
         return;
     json_out_key(o, STR("provider"));
     json_out_begin(o, '{');
     json_out_kstr_opt(o, STR("type"), str_from(type));
-    json_out_kstr_opt(o, STR("model"), str_from(w->model));
-    json_out_kstr_opt(o, STR("base_url"), str_from(w->base_url));
-    json_out_kstr_opt(o, STR("script"), str_from(script ? script : w->script));
+    json_out_kstr_opt(o, STR("model"), str_from(w->who.model));
+    json_out_kstr_opt(o, STR("base_url"), str_from(w->who.base_url));
+    json_out_kstr_opt(o, STR("script"), str_from(script ? script : w->who.script));
     json_out_kbool(o, STR("all_nodes"), true);
     json_out_end(o, '}');
 }
@@ -145,13 +141,16 @@ static void take_recorded(struct graph_run *r)
 {
     struct graph_want *w = r->want;
     const struct json *p = w->resume ? recorded(&r->arena, r->session) : NULL;
-    const char *told = w->provider ? w->provider : w->script ? "script" : NULL, *type = member(&r->arena, p, "type");
+    const char *told = w->who.provider ? w->who.provider
+                       : w->who.script ? "script"
+                                       : NULL,
+               *type = member(&r->arena, p, "type");
 
     if (!p || (told && !(type && strcmp(told, type) == 0)))
         return; /* the rest belongs to the other one */
-    w->provider = told ? w->provider : type;
-    w->model = w->model ? w->model : member(&r->arena, p, "model");
-    w->script = w->script ? w->script : member(&r->arena, p, "script");
+    w->who.provider = told ? w->who.provider : type;
+    w->who.model = w->who.model ? w->who.model : member(&r->arena, p, "model");
+    w->who.script = w->who.script ? w->who.script : member(&r->arena, p, "script");
 }
 
 /* What an earlier run was told holds no more. In the middle of a graph nothing changes: it is refused. */
@@ -214,7 +213,7 @@ void graph_session_drop(tide_store *store, tide_session **session)
 
 /* ---- running ---- */
 
-enum tide_code graph_run_begin(struct graph_run *r, struct tide_err *err)
+static enum tide_code make_ready(struct graph_run *r, struct tide_err *err)
 {
     take_recorded(r);
     if (graph_setup(&r->setup, r->graph, r->session, r->want, err))
@@ -226,12 +225,8 @@ enum tide_code graph_run_begin(struct graph_run *r, struct tide_err *err)
     return TIDE_OK;
 }
 
-enum tide_code graph_run_go(struct graph_run *r, struct tide_graph_result *ret, struct tide_err *err)
-{
-    return (r->want->resume ? tide_graph_resume : tide_graph_run)(r->session, r->graph, &r->want->opt, ret, err);
-}
-
-bool graph_run_follow(struct graph_run *r, const struct tide_graph_result *result)
+/* It waits. The session that does is r->session from now on; false: it cannot be opened. */
+static bool follow_wait(struct graph_run *r, const struct tide_graph_result *result)
 {
     struct tide_err ignored;
 
@@ -265,7 +260,8 @@ static void keep_secrets(struct graph_run *r)
     opt->memory = r->memory.len > 2 ? buf_cstr(&r->memory) : NULL;
 }
 
-void graph_run_answer(struct graph_run *r, const struct tide_graph_result *result, const char *answer)
+/* The next stretch resumes it with this answer (JSON), bound to its question by the token. */
+static void take_answer(struct graph_run *r, const struct tide_graph_result *result, const char *answer)
 {
     struct tide_graph_options *opt = &r->want->opt;
 
@@ -279,6 +275,42 @@ void graph_run_answer(struct graph_run *r, const struct tide_graph_result *resul
     opt->entry = opt->goal = NULL;
     opt->rollback = 0;
     opt->fallback = 0;
+}
+
+static enum tide_code go(struct graph_run *r, struct tide_graph_result *ret, struct tide_err *err)
+{
+    enum tide_code code;
+
+    if (r->running)
+        r->running(r->arg, true);
+    code = (r->want->resume ? tide_graph_resume : tide_graph_run)(r->session, r->graph, &r->want->opt, ret, err);
+    if (r->running)
+        r->running(r->arg, false);
+    return code;
+}
+
+enum tide_code graph_run(struct graph_run *r, const char *config, struct tide_graph_result *ret, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
+    struct recovery_thread *sweep;
+    int64_t sweep_ms = 0;
+    enum tide_code code;
+
+    if (make_ready(r, err) || settings_sweep_interval(config, &sweep_ms, err))
+        return err->code;
+    r->began = true;
+    sweep = recovery_thread_start(r->setup.store, sweep_ms);
+    code = go(r, ret, err);
+    while (code == TIDE_WAITING && r->answer && follow_wait(r, ret)) {
+        buf_clear(&answer);
+        if (!r->answer(r->arg, r->session, &answer))
+            break;
+        take_answer(r, ret, buf_cstr(&answer));
+        tide_text_done(&ret->memory);
+        code = go(r, ret, err);
+    }
+    recovery_thread_stop(sweep);
+    return code;
 }
 
 void graph_run_done(struct graph_run *r)

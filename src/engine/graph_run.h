@@ -11,13 +11,12 @@
 #include "engine/user_store.h"
 
 struct graph_want {
-    /* memory, checkpoints, threads, on_store_error_continue, event, arg, and of a resume token … fallback; agent is filled
-     * in by graph_run_begin() */
+    /* memory, checkpoints, threads, event, arg, and of a resume token … fallback; agent and on_store_error_continue are
+     * filled in by graph_run() */
     struct tide_graph_options opt;
-    bool resume;                                      /* tide_graph_resume(), else tide_graph_run() */
-    const char *provider, *model, *base_url, *script; /* for all nodes; NULL: as the graph says, as set */
-    bool yes, no_tools, keep_pause, degrade_said;     /* as of struct agent_want */
-    bool agents_later; /* no agent runs at once: what they need is missed when one does */
+    struct agent_want who; /* of all nodes; what it does not say is as the graph says, as set */
+    bool resume;           /* tide_graph_resume(), else tide_graph_run() */
+    bool agents_later;     /* no agent runs at once: what they need is missed when one does */
 };
 
 /* ---- the session ---- */
@@ -45,8 +44,13 @@ struct graph_run {
     tide_graph *graph;
     tide_session *session; /* a fork takes its place when it goes on in one */
     struct graph_want *want;
-    struct agent_setup setup; /* settings and store: the caller's */
+    struct agent_setup setup;              /* settings and store: the caller's */
+    void (*running)(void *arg, bool runs); /* around every stretch in which it runs; NULL: nobody is told */
+    bool (*answer)(void *arg, tide_session *session,
+                   struct buf *ret_json); /* to what it waits for; NULL, false: none */
+    void *arg;
 
+    bool began; /* what it ended with is that of the graph */
     tide_session *fork;
     struct buf memory; /* what is stored nowhere, for the next run */
     struct arena arena;
@@ -58,14 +62,12 @@ struct graph_run {
         .memory = BUF_INIT(SIZE_MAX / 4), .arena = ARENA_INIT                                                          \
     }
 
-/* What `run` was told of who answers holds for a resume, unless it says otherwise. */
-enum tide_code graph_run_begin(struct graph_run *r, struct tide_err *err) MUST_CHECK;
-enum tide_code graph_run_go(struct graph_run *r, struct tide_graph_result *ret, struct tide_err *err) MUST_CHECK;
-
-/* It waits. The session that does is r->session from now on; false: it cannot be opened. */
-bool graph_run_follow(struct graph_run *r, const struct tide_graph_result *result);
-/* The next graph_run_go() resumes it with this answer (JSON), bound to its question by the token. */
-void graph_run_answer(struct graph_run *r, const struct tide_graph_result *result, const char *answer);
+/*
+ * Runs it to its end, or until it waits and there is no answer; recovery of what others left goes on beside it. What `run` was
+ * told of who answers holds for a resume, unless it says otherwise. `config`: as of settings_find().
+ */
+enum tide_code graph_run(struct graph_run *r, const char *config, struct tide_graph_result *ret, struct tide_err *err)
+    MUST_CHECK;
 
 void graph_run_done(struct graph_run *r);
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "engine/recovery_thread.h"
+#include "engine/settings.h"
 #include "engine/user_store.h"
 #include "program/session_program.h"
 #include "program/supervisor.h"
@@ -57,6 +58,13 @@ enum tide_code program_run_from_argv(struct program_run *r, const char *const *a
 enum tide_code program_run_from_log(struct program_run *r, tide_session *session, struct tide_err *err)
 {
     return session_program_from_log(new_program(r), session, err);
+}
+
+enum tide_code program_run_settings(struct program_run *r, const char *config, bool said, struct tide_err *err)
+{
+    enum tide_code code = settings_sweep_interval(config, &r->sweep_ms, err);
+
+    return code || said ? code : settings_on_store_error(config, &r->degrade, err);
 }
 
 enum tide_code program_run_check(struct program_run *r, struct tide_err *err)
@@ -165,7 +173,8 @@ static void notify_face(const struct program_run *r, const tide_session *session
 
     log_write(rows[what].level, rows[what].message, log_text("session", tide_session_id(session)),
               log_text("program", r->program->program));
-    r->notice(r->arg, what, n, text);
+    if (r->notice)
+        r->notice(r->arg, what, n, text);
 }
 
 /* The lease is ours and our program has not begun. */

@@ -1,166 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything that can be refused is looked at before anything is written. A token is used by the library in the same append
+ * that resumes the run: a program that is gone costs none. A message is on disk before anything is said of it.
+ */
 #include "engine/resume.h"
 
 #include <stdio.h>
 
 #include "base/json.h"
-#include "base/yes_no.h"
+#include "engine/recovery_thread.h"
 #include "session/run.h"
 #include "session/settle.h"
-#include "session/status.h"
 
-enum { OF_PROGRAM = 1, OF_CHAT = 2, OF_GRAPH = 4 };
+#define ANSWER_MAX ((size_t)16 << 20)
 
-/* What an option means something to. Options that are not here are for all. */
-static const struct resume_option {
-    const char *name;
-    unsigned of;
-} options[] = {
-    {"request-id", OF_PROGRAM},
-    {"now", OF_PROGRAM},
-    {"accept-change", OF_PROGRAM},
-    {"retry", OF_PROGRAM | OF_GRAPH},
-    {"happened", OF_PROGRAM | OF_GRAPH},
-    {"checkpoint", OF_GRAPH},
-    {"reuse-effects", OF_GRAPH},
-    {"redo-effects", OF_GRAPH},
-    {"provider", OF_CHAT | OF_GRAPH},
-    {"model", OF_CHAT | OF_GRAPH},
-    {"base-url", OF_CHAT | OF_GRAPH},
-    {"script", OF_CHAT | OF_GRAPH},
-    {"yes", OF_CHAT | OF_GRAPH},
-    {"output", OF_CHAT | OF_GRAPH},
-    {"keep-pause", OF_CHAT | OF_GRAPH},
-    {"set", OF_GRAPH},
-    {"graph", OF_GRAPH},
-    {"map", OF_GRAPH},
-    {"fallback", OF_GRAPH},
-    {"parallel", OF_GRAPH},
-    {"checkpoint-config", OF_GRAPH},
-    {"no-input", OF_GRAPH},
-    {"quiet", OF_GRAPH},
-};
-
-#define N_OPTIONS (sizeof options / sizeof options[0])
-
-const char *resume_option_name(size_t i)
+static void tell_running(const struct resume *r, bool runs)
 {
-    return i < N_OPTIONS ? options[i].name : NULL;
-}
-
-static unsigned for_whom(const char *option)
-{
-    for (size_t i = 0; i < N_OPTIONS; i++)
-        if (strcmp(options[i].name, option) == 0)
-            return options[i].of;
-    return OF_PROGRAM | OF_CHAT | OF_GRAPH;
-}
-
-/* Adds which one it is to the failure that was made just before. */
-static enum tide_code refuse_argument(const char *option, struct tide_err *err)
-{
-    char name[64];
-    size_t n = 0;
-
-    for (; option[n] && n + 1 < sizeof name; n++)
-        name[n] = option[n] == '-' ? '_' : option[n];
-    name[n] = '\0';
-    tide_about(err, TIDE_SUBJECT_ARGUMENT, name);
-    return tide_hint_with(err, TIDE_ACTION_REPEAT, err ? err->detail.session_id : "", "\"%s\":false", name);
-}
-
-enum tide_session_kind session_kind_of(const tide_session *session)
-{
-    return session_kind(session->state);
-}
-
-enum tide_code resume_give_reason(const char *input, const char *reason, struct buf *ret, struct tide_err *err)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct json *answer = NULL;
-
-    if (input && json_parse(&a, str_from(input), NULL, &answer, NULL, err))
-        return tide_wrap(err, "the answer");
-    if (!input) {
-        tide_fail(err, TIDE_INVALID, "it goes with an answer, yes or no");
-        tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"input\":null");
-    } else if (!str_is_utf8(str_from(reason), NULL))
-        tide_fail(err, TIDE_INVALID, "it is not valid UTF-8");
-    else if (answer->type == JSON_OBJECT)
-        tide_fail(err, TIDE_INVALID, "put it into the answer, as its member \"reason\"");
-    else {
-        yes_no_put_reason(ret, str_from(input), str_from(reason));
-        if (!ret->failed)
-            return TIDE_OK;
-        tide_fail(err, TIDE_TOO_BIG, "it is too long");
-    }
-    return tide_about(err, TIDE_SUBJECT_ARGUMENT, "reason");
-}
-
-/* Any text answers other waits: there it would become part of the answer. */
-static enum tide_code check_reason(const tide_session *session, const struct resume_request *ask, struct tide_err *err)
-{
-    const struct run *r = &session->state->ledger.run;
-    const char *kind = r->waiting && r->wait_kind ? r->wait_kind : "";
-
-    if (!ask->has_reason || ask->ask_again || strcmp(kind, tide_wait_kind_name(TIDE_WAIT_APPROVAL)) == 0)
-        return TIDE_OK;
-    tide_fail_session(err, TIDE_INVALID, ask->id, "waits for no yes or no");
-    return refuse_argument("reason", err);
-}
-
-static enum tide_code refuse_option(tide_session *session, enum tide_session_kind kind, const char *option,
-                                    struct tide_err *err)
-{
-    static const char *const whom[] = {[OF_PROGRAM] = "programs",
-                                       [OF_CHAT] = "chats",
-                                       [OF_GRAPH] = "graphs",
-                                       [OF_PROGRAM | OF_GRAPH] = "programs and graphs",
-                                       [OF_CHAT | OF_GRAPH] = "chats and graphs"};
-    struct tide_text text = {NULL, 0};
-
-    if (tide_session_get_program(session, &text, err) == TIDE_CORRUPT)
-        return err->code; /* nobody knows what it runs */
-    tide_text_done(&text);
-    tide_fail_session(err, TIDE_INVALID, tide_session_id(session), "%s, and this is for %s",
-                      kind == TIDE_KIND_GRAPH  ? "runs a graph"
-                      : kind == TIDE_KIND_CHAT ? "is a chat"
-                                               : "runs no graph",
-                      whom[for_whom(option)]);
-    return refuse_argument(option, err);
-}
-
-enum tide_code resume_ask_again(tide_session *session, const struct resume_request *ask,
-                                char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct json *answer = NULL;
-
-    if (ask->token) {
-        tide_fail(err, TIDE_INVALID, "a question that is asked again gets a new token");
-        return refuse_argument("token", err);
-    }
-    if (ask->input && (json_parse(&a, str_from(ask->input), NULL, &answer, NULL, err) || yes_no_check(&a, answer, err)))
-        return err->code;
-    return tide_session_ask_again(session, ask->ask_again, ret_token, err);
-}
-
-enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,
-                           struct tide_err *err)
-{
-    unsigned of;
-
-    *ret_kind = session ? session_kind_of(session) : TIDE_KIND_GRAPH;
-    if (session && check_reason(session, ask, err))
-        return err->code;
-    of = *ret_kind == TIDE_KIND_GRAPH ? OF_GRAPH : *ret_kind == TIDE_KIND_CHAT ? OF_CHAT : OF_PROGRAM;
-    for (const char *const *given = ask->given; given && *given; given++) {
-        if (for_whom(*given) & of)
-            continue;
-        /* without a session: of a program, and only the log of a graph is gone on with before its damage */
-        return session ? refuse_option(session, *ret_kind, *given, err) : err->code;
-    }
-    return TIDE_OK;
+    if (r->face.running)
+        r->face.running(r->face.arg, runs);
 }
 
 /* ---- what it would do ---- */
@@ -185,63 +42,243 @@ static void put_refusal(struct json_out *o, const struct tide_err *why)
     json_out_end(o, '}');
 }
 
-static void put_empty(struct json_out *o, const char *name)
+static struct tide_run_options run_options(const struct resume_request *ask)
 {
-    json_out_key(o, str_from(name));
-    json_out_begin(o, '[');
-    json_out_end(o, ']');
+    return (struct tide_run_options){
+        .size = sizeof(struct tide_run_options),
+        .flags = (ask->now ? TIDE_RUN_NOW : 0u) | (ask->accept_change ? TIDE_RUN_ACCEPT_CHANGE : 0u),
+        .token = ask->token,
+        .request_id = ask->request_id,
+        .input = ask->input,
+        .retry = ask->retry,
+        .happened = ask->happened,
+    };
 }
 
-enum tide_code resume_plan(tide_session *session, const struct tide_run_options *opt, struct tide_err *ret_refused,
-                           struct buf *ret_json, struct tide_err *err)
+/* Of a program or a chat; whether its program can be run is part of it. */
+static enum tide_code plan(struct resume *r, struct tide_err *err)
 {
     static const char *const none[] = {"nodes_to_run", "happened", "failed",  "missing_inputs",
                                        "overrides",    "renames",  "warnings"};
-    struct json_out o = json_out_to(ret_json);
+    const struct tide_run_options opt = run_options(&r->ask);
+    struct json_out o = json_out_to(&r->plan_text);
+    struct tide_err *refused = &r->plan_error;
     enum tide_code code;
 
-    if (!ret_refused->code)
-        run_look_resume(session, opt, ret_refused);
+    if (r->kind != TIDE_KIND_CHAT && !program_run_from_log(&r->program, r->session, refused))
+        (void)!program_run_check(&r->program, refused);
+    if (!refused->code)
+        run_look_resume(r->session, &opt, refused);
     json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(session)));
+    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(r->session)));
     json_out_key(&o, STR("from"));
     json_out_begin(&o, '{');
     json_out_key(&o, STR("checkpoint"));
     json_out_null(&o);
-    json_out_kint(&o, STR("seq"), tide_session_last_seq(session));
+    json_out_kint(&o, STR("seq"), tide_session_last_seq(r->session));
     json_out_end(&o, '}');
     json_out_kstr(&o, STR("action"), STR("resume"));
-    code = run_put_finished(session, &o, "complete", err);
-    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
-        put_empty(&o, none[i]);
+    code = run_put_finished(r->session, &o, "complete", err);
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        json_out_key(&o, str_from(none[i]));
+        json_out_begin(&o, '[');
+        json_out_end(&o, ']');
+    }
     json_out_key(&o, STR("refused"));
     json_out_begin(&o, '[');
-    if (ret_refused->code)
-        put_refusal(&o, ret_refused);
+    if (refused->code)
+        put_refusal(&o, refused);
     json_out_end(&o, ']');
     json_out_end(&o, '}');
-    return code;
-}
-
-/* ---- messages ---- */
-
-enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind, struct tide_err *err)
-{
-    const struct tide_session_info *info;
-
-    if (tide_session_get_info(session, &info, err))
-        return err->code;
-    *ret_kind = TIDE_KIND_PROGRAM;
-    if (info->kind == TIDE_KIND_CHAT) /* one that somebody runs takes the message from its queue */
-        *ret_kind = info->holder ? TIDE_KIND_LOG : TIDE_KIND_CHAT;
-    if (info->kind == TIDE_KIND_GRAPH) /* a message is for what waits */
-        *ret_kind = info->status == TIDE_STATUS_WAITING ? TIDE_KIND_GRAPH : TIDE_KIND_LOG;
+    if (code)
+        return code;
+    r->plan_refused[0] = (struct graph_refusal){.what = refused->code ? refused->msg : NULL,
+                                                .hints = {refused->hints[0], refused->hints[1]}};
+    r->refused = r->plan_refused;
+    r->refused_code = refused->code;
+    r->plan = buf_view(&r->plan_text);
+    r->result = RESUME_PLANNED;
     return TIDE_OK;
 }
 
-bool resume_delivers(const tide_session *session)
+/* ---- a program ---- */
+
+/* What the session ran last is in r->program. */
+static enum tide_code run_program(struct resume *r, enum program_begin begin, struct tide_run_options *opt,
+                                  struct tide_err *err)
 {
-    return settle_delivers(session->state);
+    struct program_run *p = &r->program;
+    enum tide_code code;
+
+    p->begin = begin;
+    p->degrade = r->ask.who.degrade;
+    if (program_run_settings(p, r->config, r->ask.who.degrade_said, err) || program_run_check(p, err))
+        return err->code;
+    r->result = RESUME_RAN;
+    tell_running(r, true);
+    code = program_run(p, r->session, opt, &r->resumed, err);
+    tell_running(r, false);
+    return code;
+}
+
+static enum tide_code resume_program(struct resume *r, struct tide_err *err)
+{
+    struct tide_run_options opt = run_options(&r->ask);
+    /* of a completed one: a new run takes what is queued */
+    bool delivers = !r->ask.input && !r->ask.token && settle_delivers(r->session->state);
+
+    return program_run_from_log(&r->program, r->session, err)
+               ? err->code
+               : run_program(r, delivers ? PROGRAM_SEND : PROGRAM_RESUME, &opt, err);
+}
+
+/* ---- a chat ---- */
+
+/* Goes on, with a prompt or without one. The session is opened anew: by the chat, which holds it. */
+static enum tide_code run_chat(struct resume *r, const char *text, struct tide_err *err)
+{
+    struct chat_session *c = &r->chat;
+    struct agent_want who = r->ask.who;
+    struct recovery_thread *sweep;
+    const char *prompt = text;
+    int64_t sweep_ms = 0;
+    enum tide_code code;
+
+    tide_session_close(TAKE(r->session));
+    who.keep_pause |= r->ask.unattended;
+    if (r->face.open_setup(r->face.arg, &c->setup, err) || agent_setup_begin(&c->setup, &who, err) ||
+        (text && r->face.expand_prompt && r->face.expand_prompt(r->face.arg, text, &prompt, err)) ||
+        settings_sweep_interval(r->config, &sweep_ms, err))
+        return err->code;
+    c->setup.store = r->store;
+    sweep = recovery_thread_start(r->store, sweep_ms);
+    code = chat_open(c, r->ask.id, NULL, 0, err);
+    if (!code) {
+        chat_tell_refused(c);
+        r->result = RESUME_RAN;
+        tell_running(r, true);
+        code = chat_go(c, prompt, r->ask.input, r->ask.token, &r->prompt_refused, &r->chat_answer, err);
+        tell_running(r, false);
+    }
+    recovery_thread_stop(sweep);
+    return code;
+}
+
+/* ---- a graph ---- */
+
+/* What it waits for and what is stored nowhere is asked for: without it, it is refused. */
+static enum tide_code look_at_graph(struct resume *r, struct buf *answer, struct tide_err *err)
+{
+    const struct resume_face *f = &r->face;
+    struct graph_resume *g = &r->graph;
+    struct tide_graph_options *o = &r->want.opt;
+    bool asked = false;
+
+    if (g->waits && f->answer && !g->look && !o->input && !o->token && !o->message && !o->checkpoint && !o->fallback &&
+        f->answer(f->arg, g->session, answer))
+        o->input = buf_cstr(answer);
+    if (f->unread && g->graph)
+        graph_find_unread(g->graph, buf_view(&r->memory), f->unread, f->arg);
+    if (graph_resume_look(g, err) ||
+        (f->ask_missing && !g->look && f->ask_missing(f->arg, g->missing, &r->memory, &asked, err)))
+        return err->code;
+    o->memory = r->memory.len ? buf_cstr(&r->memory) : NULL;
+    return asked ? graph_resume_look(g, err) : TIDE_OK; /* who gives nothing is told what is missing */
+}
+
+static void tell_line(void *arg, const char *line)
+{
+    const struct resume_face *f = arg;
+
+    if (f->tell)
+        f->tell(f->arg, line);
+}
+
+static void take_wants(struct resume *r)
+{
+    const struct resume_request *ask = &r->ask;
+    struct graph_want *w = &r->want;
+
+    w->opt.memory = r->memory.len ? buf_cstr(&r->memory) : NULL;
+    w->opt.checkpoints = ask->graph.checkpoints;
+    w->opt.threads = ask->graph.threads;
+    w->opt.checkpoint = ask->graph.checkpoint;
+    w->opt.renames = ask->graph.renames;
+    w->opt.rollback = ask->graph.rollback;
+    w->opt.fallback = ask->graph.fallback;
+    w->opt.token = ask->token;
+    w->opt.input = ask->input;
+    w->opt.retry = ask->retry;
+    w->opt.happened = ask->happened;
+    w->who = ask->who;
+    w->who.keep_pause |= ask->unattended;
+}
+
+static enum tide_code run_graph(struct resume *r, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
+    struct graph_resume *g = &r->graph;
+    enum tide_code code;
+
+    take_wants(r);
+    g->store = r->store;
+    g->id = r->ask.id;
+    g->session = r->session;
+    g->file = r->ask.graph_file;
+    g->want = &r->want;
+    g->look = r->ask.dry_run;
+    g->quiet = r->quiet;
+    g->tell = tell_line;
+    g->arg = &r->face;
+    if (graph_resume_open(g, err)) {
+        r->graph_refused = g->file && err->code == TIDE_INVALID;
+        return err->code;
+    }
+    if (look_at_graph(r, &answer, err))
+        return err->code;
+    if (g->look) {
+        r->plan = buf_view(&g->plan);
+        r->refused = g->refused;
+        r->refused_code = g->code;
+        r->result = RESUME_PLANNED;
+        return TIDE_OK;
+    }
+    if (graph_resume_decide(g, err))
+        return err->code;
+    r->run.graph = g->graph;
+    r->run.session = g->session;
+    r->run.want = &r->want;
+    if (r->face.open_setup(r->face.arg, &r->run.setup, err))
+        return err->code;
+    r->run.setup.store = r->store;
+    code = graph_run(&r->run, r->config, &r->graph_result, err);
+    if (r->run.began)
+        r->result = RESUME_RAN;
+    return code;
+}
+
+/* ---- all of it ---- */
+
+enum tide_code resume_session(struct resume *r, struct tide_err *err)
+{
+    enum tide_code code = held_open(&r->face.held, r->store, r->ask.id, &r->session, err);
+
+    if (code && code != TIDE_CORRUPT) /* a dry run sees the same damage */
+        return code;
+    if (resume_kind(r->session, &r->ask, &r->kind, err))
+        return err->code;
+    if (r->ask.ask_again && r->session) {
+        if (resume_ask_again(r->session, &r->ask, r->token, err))
+            return err->code;
+        r->result = r->ask.input ? RESUME_NOTHING : RESUME_ASKED; /* else it is answered as well */
+        if (r->result)
+            return TIDE_OK;
+    }
+    if (r->kind == TIDE_KIND_GRAPH)
+        return run_graph(r, err);
+    if (r->ask.dry_run)
+        return plan(r, err);
+    return r->kind == TIDE_KIND_CHAT ? run_chat(r, NULL, err) : resume_program(r, err);
 }
 
 enum tide_code send_queue(tide_store *store, const char *session, struct str content, char ret_queue_id[QUEUE_ID_SIZE],
@@ -269,4 +306,59 @@ enum tide_code send_queue(tide_store *store, const char *session, struct str con
     return code == TIDE_HELD || code == TIDE_CONFLICT || code == TIDE_FENCED
                ? tide_session_input(store, session, -1, &ev, 1, ret_seq, err)
                : code;
+}
+
+static enum tide_code queue_message(struct resume *r, struct tide_err *err)
+{
+    if (send_queue(r->store, tide_session_id(r->session), buf_view(&r->content), r->queue_id, &r->seq, err))
+        return err->code;
+    r->result = RESUME_QUEUED;
+    return TIDE_OK;
+}
+
+/* It is queued where there is no program, or somebody runs it. */
+static enum tide_code send_to_program(struct resume *r, struct tide_err *err)
+{
+    struct tide_run_options opt = {.size = sizeof opt, .message = buf_cstr(&r->content)};
+    enum tide_code code = program_run_from_log(&r->program, r->session, err);
+
+    if (code)
+        return code == TIDE_INVALID ? queue_message(r, err) : code;
+    code = run_program(r, PROGRAM_SEND, &opt, err);
+    return code == TIDE_HELD ? queue_message(r, err) : code;
+}
+
+enum tide_code send_message(struct resume *r, const char *text, bool only_queue, struct tide_err *err)
+{
+    r->kind = TIDE_KIND_LOG;
+    if (tide_session_open(r->store, r->ask.id, only_queue ? TIDE_SESSION_READ : TIDE_SESSION_APPEND, &r->session, err))
+        return err->code;
+    if (str_is_blank(str_from(text)))
+        return tide_fail(err, TIDE_INVALID, "the message is empty");
+    json_quote(&r->content, str_from(text));
+    if (!only_queue && send_kind(r->session, &r->kind, err))
+        return err->code;
+    if (r->kind == TIDE_KIND_CHAT)
+        return run_chat(r, text, err);
+    if (r->kind == TIDE_KIND_GRAPH) { /* the one that waits goes on with it */
+        r->want.opt.message = buf_cstr(&r->content);
+        return run_graph(r, err);
+    }
+    return r->kind == TIDE_KIND_PROGRAM ? send_to_program(r, err) : queue_message(r, err);
+}
+
+void resume_done(struct resume *r)
+{
+    tide_text_done(&r->chat_answer);
+    tide_text_done(&r->graph_result.memory);
+    graph_run_done(&r->run);
+    graph_resume_done(&r->graph);
+    chat_session_done(&r->chat);
+    program_run_done(&r->program);
+    tide_session_close(TAKE(r->session));
+    if (r->memory.ptr)
+        explicit_bzero(r->memory.ptr, r->memory.len);
+    buf_done(&r->memory);
+    buf_done(&r->plan_text);
+    buf_done(&r->content);
 }

@@ -1,69 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one resume and the one send: which kind of session goes on, and what cannot be asked of that kind. */
+/*
+ * The one resume and the one send, of whatever a session runs: a face says what is asked for and what it does meanwhile, and
+ * prints what came of it.
+ *
+ *   resume_session()   answers a wait or continues an interruption; with dry_run tells what that would do
+ *   send_message()     the run goes on with a message, or begins with it; or it is queued for whoever runs the session
+ */
 #ifndef ENGINE_RESUME_H
 #define ENGINE_RESUME_H
 
-#include <stdbool.h>
+#include "engine/chat_session.h"
+#include "engine/graph_resume.h"
+#include "engine/program_run.h"
+#include "engine/resume_request.h"
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/str.h"
-
-struct resume_request {
-    const char *id;                 /* or unique prefix */
-    const char *token;              /* NULL: the right of the store's owner */
-    const char *input;              /* JSON; NULL: none */
-    bool has_reason;                /* … and it holds a reason: resume_give_reason() */
-    const char *ask_again;          /* a question that was answered with no; NULL: none */
-    const char *request_id;         /* NULL: none */
-    const char **retry, **happened; /* names, ended by NULL; NULL: none */
-    bool now, accept_change;
-    bool no_input;            /* nobody is asked at the terminal */
-    bool keep_pause;          /* a pause that a provider asked for is waited for */
-    bool unattended;          /* no person resumes it: the same, whatever it runs */
-    const char *const *given; /* which options are given, of resume_option_name(), ended by NULL; NULL: none */
+/* What a face does, whatever runs; NULL: nothing. Each gets `arg`. */
+struct resume_face {
+    void *arg;
+    struct held held;                          /* while the store is in trouble before anything runs */
+    void (*tell)(void *arg, const char *line); /* for people: where it goes on, when that is not where it stands */
+    /* Of chats and graphs: opens the settings, and sets who is told what. Not NULL. */
+    enum tide_code (*open_setup)(void *arg, struct agent_setup *setup, struct tide_err *err);
+    /* Around a program or a chat: `program`, `chat` are set, so that it can be stopped. Of a graph it stands in `run`. */
+    void (*running)(void *arg, bool runs);
+    /* Of a message to a chat: what the prompt becomes, files that it names added; in chat.setup.arena. */
+    enum tide_code (*expand_prompt)(void *arg, const char *text, const char **ret_prompt, struct tide_err *err);
+    /* Of graphs, before they run: an answer to what it waits for (JSON; false: none); values that are stored nowhere. */
+    bool (*answer)(void *arg, tide_session *session, struct buf *ret_json);
+    enum tide_code (*ask_missing)(void *arg, const struct graph_missing *list, struct buf *memory, bool *ret_asked,
+                                  struct tide_err *err);
+    graph_unread_fn *unread; /* of the values that are given */
 };
 
-/* What it runs, as lists have it. */
-enum tide_session_kind session_kind_of(const tide_session *session);
+enum resume_result {
+    RESUME_NOTHING, /* it was refused, or failed before it began */
+    RESUME_PLANNED, /* dry_run: plan, refused, refused_code */
+    RESUME_ASKED,   /* the question is open again, and waits: token */
+    RESUME_RAN,     /* as `kind` says: program and resumed; chat and chat_answer; run and graph_result */
+    RESUME_QUEUED,  /* the message is: queue_id, seq */
+};
 
-/* The options that do not mean something to every kind of session, from 0; NULL: no more. */
-const char *resume_option_name(size_t i);
-
-/*
- * TIDE_INVALID: an option is given that means nothing to this kind. `session` NULL: its log cannot be read to its end, as `err`
- * says; only a graph goes on before its damage.
- */
-enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,
-                           struct tide_err *err) MUST_CHECK;
-
-/* A yes or a no, JSON, and why, as one answer into *ret. TIDE_INVALID: there is no answer, or it holds a reason itself. */
-enum tide_code resume_give_reason(const char *input, const char *reason, struct buf *ret, struct tide_err *err)
-    MUST_CHECK;
-
-/* Opens the question again that ask->ask_again names; an answer that goes with it is looked at first. */
-enum tide_code resume_ask_again(tide_session *session, const struct resume_request *ask,
-                                char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err) MUST_CHECK;
-
-/*
- * What a resume of a program or a chat would do, JSON as of tide_graph_make_plan(), and what stands in its way; *ret_refused with a
- * code: that does. Writes nothing.
- */
-struct tide_run_options;
-enum tide_code resume_plan(tide_session *session, const struct tide_run_options *opt, struct tide_err *ret_refused,
-                           struct buf *ret_json, struct tide_err *err) MUST_CHECK;
-
-/*
- * Who takes a message: TIDE_KIND_PROGRAM and TIDE_KIND_GRAPH are run with it, TIDE_KIND_CHAT answers it, TIDE_KIND_LOG: it is
- * queued for whoever runs the session.
- */
-enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind, struct tide_err *err) MUST_CHECK;
-
-/* Whether a message is queued that a run could take now. */
-bool resume_delivers(const tide_session *session);
-
-/* Queues it. `content`: JSON. */
 #define QUEUE_ID_SIZE 40
+
+struct resume {
+    tide_store *store;
+    const char *config; /* as of settings_find() */
+    struct resume_request ask;
+    bool quiet;        /* what the run of a graph tells is not shown */
+    struct buf memory; /* of a graph: values, a JSON object or nothing; what is asked for is added. Wiped */
+    struct resume_face face;
+
+    enum resume_result result;
+    enum tide_session_kind kind;
+    tide_session *session; /* NULL: its log cannot be read to its end, or the chat has it */
+
+    struct str plan; /* JSON, as of tide_graph_make_plan() */
+    const struct graph_refusal *refused;
+    enum tide_code refused_code; /* of the first; TIDE_OK: there is none */
+
+    char token[TIDE_TOKEN_SIZE];
+    char queue_id[QUEUE_ID_SIZE];
+    int64_t seq;
+
+    /* What the face does by kind stands in them: notice, trouble, stopped; event and approve; event, running, answer. */
+    struct program_run program;
+    struct tide_resumed resumed;
+    struct chat_session chat;
+    struct tide_text chat_answer;
+    bool graph_refused;  /* the file of another version of the graph holds none */
+    bool prompt_refused; /* what was cut comes first, and did not come to its end: the prompt was not taken */
+    struct graph_want want;
+    struct graph_run run;
+    struct tide_graph_result graph_result;
+
+    struct graph_resume graph;
+    struct buf plan_text, content;
+    struct tide_err plan_error;
+    struct graph_refusal plan_refused[2];
+};
+
+#define RESUME_INIT                                                                                                    \
+    {                                                                                                                  \
+        .memory = BUF_INIT((size_t)64 << 20), .program = {.signals = -1}, .run = GRAPH_RUN_INIT,                       \
+        .graph = GRAPH_RESUME_INIT, .plan_text = BUF_INIT(SIZE_MAX / 4), .content = BUF_INIT((size_t)16 << 20)         \
+    }
+
+/*
+ * The code is that of what ran (TIDE_WAITING, TIDE_FAILED, …; of a program that has ended TIDE_OK), or why nothing did:
+ * `result` tells which. program.end.not_run: the program cannot be run here.
+ */
+enum tide_code resume_session(struct resume *r, struct tide_err *err) MUST_CHECK;
+
+/* `only_queue`: the next run takes it. */
+enum tide_code send_message(struct resume *r, const char *text, bool only_queue, struct tide_err *err) MUST_CHECK;
+
+void resume_done(struct resume *r);
+
+/* Queues a message. `content`: JSON. */
 enum tide_code send_queue(tide_store *store, const char *session, struct str content, char ret_queue_id[QUEUE_ID_SIZE],
                           int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
 

@@ -5,20 +5,16 @@
 #include "cli/terminal/progress.h"
 #include "engine/recovery_thread.h"
 
-static bool is_stopped(void *arg)
+bool chat_is_stopped(void *arg)
 {
     (void)arg;
     return stop_signal != 0;
 }
 
-enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want *want, tide_agent_event_fn *event,
-                         tide_approve_fn *approve, void *arg, struct tide_err *err)
+enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want *want, struct tide_err *err)
 {
     *c = (struct chat){.cli = cli, .want = want, .core = {.agent_name = want->agent, .title = want->title}};
-    c->core.stopped = is_stopped;
-    c->core.setup.opt.event = event;
-    c->core.setup.opt.approve = approve;
-    c->core.setup.opt.arg = arg;
+    c->core.stopped = chat_is_stopped;
     if (cli_setup_open(cli, &c->core.setup, err))
         return err->code;
     return agent_setup_begin(&c->core.setup, &want->who, err);
@@ -31,7 +27,6 @@ void chat_done(struct chat *c)
     cli_store_close(c->cli);
     temporary_remove(c->temporary);
     chat_session_done(&c->core);
-    arena_done(&c->prompt);
 }
 
 enum tide_code chat_store(struct chat *c, struct tide_err *err)

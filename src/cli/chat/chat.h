@@ -27,27 +27,19 @@ struct chat_want {
     const char *resume, *from;   /* resume: a session; from: checkpoint, seq:N or a checkpoint's id */
     bool pick;                   /* resume, of one that is chosen from a list */
     bool latest, no_store, reuse_effects, redo_effects;
-    const char *input, *token; /* the answer to a wait, JSON; the right to give it */
-    int token_fd;              /* for the token of the next wait; 0: none */
 };
 
 struct chat {
     struct cli *cli;
     const struct chat_want *want;
     struct chat_session core;
-    struct arena prompt; /* of the prompt that is being said */
-    struct chat_image {
-        const char *name;
-        struct str bytes;
-    } images[TIDE_IMAGES_MAX]; /* that it names, in the same arena */
-    size_t n_images;
     struct recovery_thread *sweep; /* recovery of what others left, as every process that lives long does it */
     const char *temporary;         /* directory of a store that goes away with the chat; NULL: none */
 };
 
-/* Reads the settings. Events and approvals go to the callbacks. */
-enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want *want, tide_agent_event_fn *event,
-                         tide_approve_fn *approve, void *arg, struct tide_err *err) MUST_CHECK;
+/* Reads the settings. Callbacks are set in core.setup.opt by the caller. */
+enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want *want, struct tide_err *err)
+    MUST_CHECK;
 void chat_done(struct chat *c);
 
 /* One line beside the conversation. */
@@ -59,17 +51,32 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err) MUST_CHECK;
 /* The session that `want` names, and back to where it says. */
 enum tide_code chat_resume(struct chat *c, struct tide_err *err) MUST_CHECK;
 
-/* "@path" in a prompt stands for the file: its text is added below, or it is an image; which is told. In the arena. */
-enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_prompt, struct tide_err *err)
+/* "@path" in a prompt stands for the file: its text is added below, or it is an image; which is told. In c->prompt. */
+enum tide_code chat_expand(struct chat_session *c, const char *prompt, const char **ret_prompt, struct tide_err *err)
     MUST_CHECK;
-/* Says it, with the images that it names. */
-enum tide_code chat_say(struct chat *c, const char *prompt, struct tide_text *ret_answer, struct tide_err *err)
-    MUST_CHECK;
-
-/* What the agent does, into the log. */
 
 /* ---- chat_print.c: one prompt, or without one going on */
 enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct tide_err *err) MUST_CHECK;
+
+/* The same of a chat that the engine runs: what there is to say meanwhile, and what came of it. */
+struct chat_printing {
+    struct cli *cli;
+    struct chat_session *chat;
+    const char *input; /* the answer that is given, JSON; NULL: none */
+    int token_fd;      /* for the token of the next wait; 0: it is shown */
+    bool no_store;
+
+    enum { PRINT_TEXT, PRINT_JSON, PRINT_STREAM } how;
+    int64_t turns;
+    int unwritten;        /* why a line could not be written; 0: all were */
+    const char *answered; /* the question that was answered, until that is told */
+};
+void chat_print_begin(struct chat_printing *p, struct cli *cli, const char *output, bool yes, struct chat_session *c);
+void chat_print_running(struct chat_printing *p, bool runs);
+enum tide_code chat_print_end(struct chat_printing *p, enum tide_code code, bool prompt_refused,
+                              const struct tide_text *answer, struct tide_err *err) MUST_CHECK;
+
+bool chat_is_stopped(void *arg); /* by a signal */
 
 /* ---- chat_screen.c: a conversation; or one prompt, or going on, shown as a conversation is */
 enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct tide_err *err) MUST_CHECK;

@@ -48,7 +48,7 @@ static const char *read_text(const char *path, struct buf *text, bool *ret_cut)
     return str_is_utf8(buf_view(text), NULL) && !memchr(text->ptr ? text->ptr : "", 0, text->len) ? NULL : "no text";
 }
 
-static void add_image(struct chat *c, const char *name, struct str bytes)
+static void add_image(struct chat_session *c, const char *name, struct str bytes)
 {
     for (size_t i = 0; i < c->n_images; i++)
         if (strcmp(c->images[i].name, name) == 0) /* named twice */
@@ -56,14 +56,15 @@ static void add_image(struct chat *c, const char *name, struct str bytes)
     if (!str_is_utf8(str_from(name), NULL))
         return; /* nor is the prompt, which is refused for it */
     if (c->n_images == TIDE_IMAGES_MAX) {
-        chat_tell(c, "@%.200s: a prompt takes %d images; it is said as it stands", name, TIDE_IMAGES_MAX);
+        agent_setup_tell(&c->setup, "@%.200s: a prompt takes %d images; it is said as it stands", name,
+                         TIDE_IMAGES_MAX);
         return;
     }
-    chat_tell(c, "+ %.200s, %s, %zu KiB", name, image_type(bytes), (bytes.len + 1023) / 1024);
+    agent_setup_tell(&c->setup, "+ %.200s, %s, %zu KiB", name, image_type(bytes), (bytes.len + 1023) / 1024);
     c->images[c->n_images++] = (struct chat_image){name, arena_dup(&c->prompt, bytes)};
 }
 
-static void add_file(struct chat *c, struct buf *out, struct str path)
+static void add_file(struct chat_session *c, struct buf *out, struct str path)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TIDE_IMAGE_MAX_BYTES + 65536);
     const char *name = arena_dup(&c->prompt, path).ptr, *why;
@@ -72,7 +73,7 @@ static void add_file(struct chat *c, struct buf *out, struct str path)
 
     why = read_text(name, &text, &cut);
     if (why) {
-        chat_tell(c, "@%.200s: %s; it is said as it stands", name, why);
+        agent_setup_tell(&c->setup, "@%.200s: %s; it is said as it stands", name, why);
         return;
     }
     if (image_type(buf_view(&text))) {
@@ -80,13 +81,14 @@ static void add_file(struct chat *c, struct buf *out, struct str path)
         return;
     }
     lines = count_lines(buf_view(&text));
-    chat_tell(c, "+ %.200s, %zu line%s%s", name, lines, lines == 1 ? "" : "s", cut ? ": the first 256 KiB of it" : "");
+    agent_setup_tell(&c->setup, "+ %.200s, %zu line%s%s", name, lines, lines == 1 ? "" : "s",
+                     cut ? ": the first 256 KiB of it" : "");
     buf_addf(out, "\n\n<file path=\"%s\">\n", name);
     buf_add_str(out, buf_view(&text));
     buf_add_str(out, cut ? STR("\n[cut: the file is longer]\n</file>") : STR("\n</file>"));
 }
 
-enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_prompt, struct tide_err *err)
+enum tide_code chat_expand(struct chat_session *c, const char *prompt, const char **ret_prompt, struct tide_err *err)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(PROMPT_MAX_BYTES);
 
@@ -105,12 +107,4 @@ enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_
         return tide_fail(err, TIDE_TOO_BIG, "the prompt with its files is larger than 16 MiB: name fewer");
     *ret_prompt = arena_dup(&c->prompt, buf_view(&out)).ptr;
     return TIDE_OK;
-}
-
-enum tide_code chat_say(struct chat *c, const char *prompt, struct tide_text *ret_answer, struct tide_err *err)
-{
-    for (size_t i = 0; i < c->n_images; i++)
-        if (tide_agent_attach(c->core.agent, c->images[i].name, c->images[i].bytes.ptr, c->images[i].bytes.len, err))
-            return err->code;
-    return tide_agent_run(c->core.agent, prompt, ret_answer, err);
 }

@@ -21,17 +21,9 @@
 #include "engine/shapes.h"
 #include "engine/streamed_event.h"
 
-struct printing {
-    struct chat chat;
-    enum { PRINT_TEXT, PRINT_JSON, PRINT_STREAM } how;
-    int64_t turns;
-    int unwritten;        /* why a line could not be written; 0: all were */
-    const char *answered; /* the question that was answered, until that is told */
-};
-
 /* ---- as it happens ---- */
 
-static void put_line(struct printing *p, struct buf *line)
+static void put_line(struct chat_printing *p, struct buf *line)
 {
     buf_add_char(line, '\n');
     for (size_t at = 0; at < line->len;) {
@@ -45,7 +37,7 @@ static void put_line(struct printing *p, struct buf *line)
     }
 }
 
-static void stream_event(struct printing *p, const struct tide_agent_event *e)
+static void stream_event(struct chat_printing *p, const struct tide_agent_event *e)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&line);
@@ -58,16 +50,16 @@ static void stream_event(struct printing *p, const struct tide_agent_event *e)
 }
 
 /* On standard error as well. */
-static bool is_logged(const struct printing *p)
+static bool is_logged(const struct chat_printing *p)
 {
-    const struct config *cfg = p->chat.core.setup.settings.config;
-    const char *format = args_text(&p->chat.cli->args, "log-format");
+    const struct config *cfg = p->chat->setup.settings.config;
+    const char *format = args_text(&p->cli->args, "log-format");
 
     return !config_text(cfg, "log_file") &&
            (log_enabled(TIDE_LOG_INFO) || strcmp(format ? format : config_text(cfg, "log_format"), "json") == 0);
 }
 
-static void tell_event(struct printing *p, const struct tide_agent_event *e)
+static void tell_event(struct chat_printing *p, const struct tide_agent_event *e)
 {
     if (is_logged(p))
         return;
@@ -85,13 +77,13 @@ static void stop_agent(void *agent, bool person)
 }
 
 /* Told when the answer has been taken, not before: it may be refused. */
-static void tell_answered(struct printing *p)
+static void tell_answered(struct chat_printing *p)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *input = NULL;
     struct str said;
 
-    if (!p->answered || json_parse(&a, str_from(p->chat.want->input), NULL, &input, NULL, NULL))
+    if (!p->answered || json_parse(&a, str_from(p->input), NULL, &input, NULL, NULL))
         return;
     said = input->type == JSON_STRING ? json_text(&a, input) : json_source(input);
     say("%.400s %.*s", p->answered, (int)(said.len < 200 ? said.len : 200), said.ptr);
@@ -100,14 +92,14 @@ static void tell_answered(struct printing *p)
 
 static enum tide_decision on_approve(void *arg, const struct tide_approval *ask)
 {
-    const struct printing *p = arg;
+    const struct chat_printing *p = arg;
 
-    return agent_setup_yes(&p->chat.core.setup, ask);
+    return agent_setup_yes(&p->chat->setup, ask);
 }
 
 static void on_event(void *arg, const struct tide_agent_event *e)
 {
-    struct printing *p = arg;
+    struct chat_printing *p = arg;
 
     tell_answered(p);
     signals_stopped();
@@ -127,41 +119,42 @@ static int64_t degraded_events(tide_session *s)
     return tide_session_get_info(s, &info, NULL) ? 0 : info->degraded_events;
 }
 
-static void put_result(struct printing *p, enum tide_code code, const struct tide_text *answer, const char *message)
+static void put_result(struct chat_printing *p, enum tide_code code, const struct tide_text *answer,
+                       const char *message)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&line);
     bool waits = code == TIDE_WAITING;
     struct chat_report report = {
         .type = p->how == PRINT_STREAM ? "result" : NULL,
-        .session_id = tide_session_id(p->chat.core.session),
+        .session_id = tide_session_id(p->chat->session),
         .status = code == TIDE_OK          ? "completed"
                   : code == TIDE_WAITING   ? "waiting"
                   : code == TIDE_CANCELLED ? "stopped"
                   : code == TIDE_NOT_FOUND ? "idle"
                                            : "failed",
-        .durability = degraded_events(p->chat.core.session) ? "degraded" : "full",
+        .durability = degraded_events(p->chat->session) ? "degraded" : "full",
         .answer = {answer->ptr, answer->len},
         .question = waits ? message : NULL,
         .message = code && !waits ? message : NULL,
-        .resume_token = waits ? tide_agent_token(p->chat.core.agent) : NULL,
+        .resume_token = waits ? tide_agent_token(p->chat->agent) : NULL,
         .turns = p->turns,
     };
 
-    report.has_usage = tide_session_get_usage(p->chat.core.session, 0, &report.usage, NULL) == TIDE_OK;
+    report.has_usage = tide_session_get_usage(p->chat->session, 0, &report.usage, NULL) == TIDE_OK;
     shape_put(&o, &shape_chat, &report);
     put_line(p, &line);
 }
 
 /* What it waits for is no failure: it has an exit status of its own, and says what moves it. */
-static enum tide_code print_report(struct printing *p, enum tide_code code, struct tide_text *answer,
+static enum tide_code print_report(struct chat_printing *p, enum tide_code code, const struct tide_text *answer,
                                    struct tide_err *err)
 {
-    struct cli *cli = p->chat.cli;
-    const char *id = tide_session_id(p->chat.core.session);
+    struct cli *cli = p->cli;
+    const char *id = tide_session_id(p->chat->session);
 
     if (p->how == PRINT_TEXT)
-        report_durability(degraded_events(p->chat.core.session));
+        report_durability(degraded_events(p->chat->session));
     if (p->how != PRINT_TEXT)
         put_result(p, code, answer, err_text(err));
     else if (!code) {
@@ -172,10 +165,10 @@ static enum tide_code print_report(struct printing *p, enum tide_code code, stru
         if (answer->len && answer->ptr[answer->len - 1] != '\n')
             buf_add_char(&cli->out.text, '\n');
     }
-    if (code == TIDE_WAITING && p->chat.want->token_fd && tide_agent_token(p->chat.core.agent)[0] &&
-        write_fd(p->chat.want->token_fd, "--token-fd", tide_agent_token(p->chat.core.agent), err))
+    if (code == TIDE_WAITING && p->token_fd && tide_agent_token(p->chat->agent)[0] &&
+        write_fd(p->token_fd, "--token-fd", tide_agent_token(p->chat->agent), err))
         return tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, id);
-    if (code == TIDE_WAITING && p->chat.want->no_store)
+    if (code == TIDE_WAITING && p->no_store)
         return tide_fail(err, TIDE_FAILED,
                          "%.300s: with --no-store nobody can answer later: give --yes, or leave --no-store out",
                          err->msg);
@@ -197,72 +190,77 @@ static enum tide_code print_report(struct printing *p, enum tide_code code, stru
     return code;
 }
 
-/* All that is said, before there is a session: what is refused leaves none behind. */
-static enum tide_code make_prompt(struct printing *p, const char **ret_prompt, struct tide_err *err)
+enum tide_code chat_print_end(struct chat_printing *p, enum tide_code code, bool prompt_refused,
+                              const struct tide_text *answer, struct tide_err *err)
 {
-    const struct chat_want *want = p->chat.want;
-
-    if (want->prompt && chat_expand(&p->chat, want->prompt, ret_prompt, err))
-        return err->code;
-    if (want->piped) /* as it is: it may be anybody's text, and an @ in it is no wish of the user's */
-        *ret_prompt = arena_printf(&p->chat.core.setup.arena, "%s\n\n%s", *ret_prompt, want->piped);
-    return TIDE_OK;
-}
-
-static enum tide_code work_on_prompt(struct printing *p, const char *prompt, struct tide_err *err)
-{
-    const struct chat_want *want = p->chat.want;
-    struct tide_text answer = {NULL, 0};
-    const struct tide_session_info *info;
-    enum tide_code code;
-
-    if (prompt && chat_needs_resume(&p->chat.core)) { /* what was cut comes first */
-        code = tide_agent_resume(p->chat.core.agent, NULL, NULL, &answer, err);
-        tide_text_done(&answer);
-        if (code && code != TIDE_NOT_FOUND) {
-            say("the prompt was not taken: what was cut comes first, and did not come to its end");
-            return print_report(p, code, &answer, err);
-        }
-    }
-    if (want->input) {
-        if (tide_session_get_info(p->chat.core.session, &info, err))
-            return err->code;
-        if (info->question && info->status == TIDE_STATUS_WAITING)
-            p->answered = arena_dup(&p->chat.core.setup.arena, str_from(info->question)).ptr;
-    }
-    code = prompt ? chat_say(&p->chat, prompt, &answer, err)
-                  : tide_agent_resume(p->chat.core.agent, want->input, want->token, &answer, err);
-    code = print_report(p, code, &answer, err);
-    tide_text_done(&answer);
+    if (prompt_refused)
+        say("the prompt was not taken: what was cut comes first, and did not come to its end");
+    code = print_report(p, code, answer, err);
     if (!code && p->unwritten)
         code = tide_fail_errno(err, p->unwritten, "write to standard output");
     return code;
 }
 
+void chat_print_running(struct chat_printing *p, bool runs)
+{
+    const struct tide_session_info *info;
+
+    if (runs && p->input && !tide_session_get_info(p->chat->session, &info, NULL) && info->question &&
+        info->status == TIDE_STATUS_WAITING)
+        p->answered = arena_dup(&p->chat->setup.arena, str_from(info->question)).ptr;
+    signals_stop(stop_agent, runs ? p->chat->agent : NULL);
+}
+
+void chat_print_begin(struct chat_printing *p, struct cli *cli, const char *output, bool yes, struct chat_session *c)
+{
+    p->cli = cli;
+    p->chat = c;
+    p->how = output && strcmp(output, "stream-json") == 0               ? PRINT_STREAM
+             : cli->out.json || (output && strcmp(output, "json") == 0) ? PRINT_JSON
+                                                                        : PRINT_TEXT;
+    c->stopped = chat_is_stopped;
+    c->setup.opt.event = on_event;
+    c->setup.opt.approve = yes ? on_approve : NULL;
+    c->setup.opt.arg = p;
+}
+
+/* ---- one prompt of `tidemark chat` ---- */
+
+/* All that is said, before there is a session: what is refused leaves none behind. */
+static enum tide_code make_prompt(struct chat *c, const char **ret_prompt, struct tide_err *err)
+{
+    const struct chat_want *want = c->want;
+
+    if (want->prompt && chat_expand(&c->core, want->prompt, ret_prompt, err))
+        return err->code;
+    if (want->piped) /* as it is: it may be anybody's text, and an @ in it is no wish of the user's */
+        *ret_prompt = arena_printf(&c->core.setup.arena, "%s\n\n%s", *ret_prompt, want->piped);
+    return TIDE_OK;
+}
+
 enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct tide_err *err)
 {
-    struct printing p = {.how = PRINT_TEXT};
+    struct chat_printing p = {.no_store = want->no_store};
+    struct tide_text answer = {NULL, 0};
     const char *prompt = NULL;
+    bool refused = false;
     enum tide_code code;
+    struct chat chat;
 
-    if (cli->out.json || (want->output && strcmp(want->output, "json") == 0))
-        p.how = PRINT_JSON;
-    if (want->output && strcmp(want->output, "stream-json") == 0)
-        p.how = PRINT_STREAM;
-    code = chat_init(&p.chat, cli, want, on_event, want->who.yes ? on_approve : NULL, &p, err);
-    code = code ? code : make_prompt(&p, &prompt, err);
-    code = code ? code : chat_store(&p.chat, err);
+    code = chat_init(&chat, cli, want, err);
+    chat_print_begin(&p, cli, want->output, want->who.yes, &chat.core);
+    code = code ? code : make_prompt(&chat, &prompt, err);
+    code = code ? code : chat_store(&chat, err);
     if (!code)
-        code = want->resume || want->latest ? chat_resume(&p.chat, err) : chat_new(&p.chat.core, want->prompt, err);
-    for (size_t i = 0; !code && i < p.chat.core.project.n; i++)
-        if (p.chat.core.project.files[i].refused)
-            chat_tell(&p.chat, CHAT_FILE_REFUSED, p.chat.core.project.files[i].name,
-                      p.chat.core.project.files[i].refused);
+        code = want->resume || want->latest ? chat_resume(&chat, err) : chat_new(&chat.core, want->prompt, err);
     if (!code) {
-        signals_stop(stop_agent, p.chat.core.agent);
-        code = work_on_prompt(&p, prompt, err);
-        signals_stop(stop_agent, NULL);
+        chat_tell_refused(&chat.core);
+        chat_print_running(&p, true);
+        code = chat_go(&chat.core, prompt, NULL, NULL, &refused, &answer, err);
+        chat_print_running(&p, false);
+        code = chat_print_end(&p, code, refused, &answer, err);
     }
-    chat_done(&p.chat);
+    tide_text_done(&answer);
+    chat_done(&chat);
     return code;
 }

@@ -254,7 +254,7 @@ static void say_prompt(struct screen *s, const char *typed)
 {
     struct tide_err err = {0};
     const char *prompt = typed;
-    enum tide_code code = chat_expand(&s->chat, typed, &prompt, &err);
+    enum tide_code code = chat_expand(&s->chat.core, typed, &prompt, &err);
 
     if (!code && !s->chat.core.session)
         code = chat_new(&s->chat.core, typed, &err);
@@ -264,7 +264,7 @@ static void say_prompt(struct screen *s, const char *typed)
         return;
     }
     begin_work(s);
-    code = chat_say(&s->chat, prompt, NULL, &err);
+    code = chat_say(&s->chat.core, prompt, NULL, &err);
     end_work(s, code, &err);
 }
 
@@ -464,8 +464,11 @@ static enum tide_code begin_screen(struct screen *s, struct cli *cli, const stru
                                      .dumb = !terminal_is_capable()};
 
     s->view = view_new(&look);
-    if (chat_init(&s->chat, cli, want, on_event, approve, s, err))
+    if (chat_init(&s->chat, cli, want, err))
         return err->code;
+    s->chat.core.setup.opt.event = on_event;
+    s->chat.core.setup.opt.approve = approve;
+    s->chat.core.setup.opt.arg = s;
     if (!config_text(s->chat.core.setup.settings.config, "log_file")) /* it would be drawn into the conversation */
         tide_log_set(TIDE_LOG_OFF, NULL, NULL);
     s->chat.core.setup.tell = tell_line;
@@ -562,7 +565,7 @@ enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct 
     size_t known;
 
     if (!code && want->prompt)
-        code = chat_expand(&s.chat, want->prompt, &prompt, err);
+        code = chat_expand(&s.chat.core, want->prompt, &prompt, err);
     if (!code && !s.chat.core.session)
         code = chat_new(&s.chat.core, want->prompt, err);
     if (!code && !prompt)
@@ -574,7 +577,7 @@ enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct 
         if (cli->out.tty && isatty(STDIN_FILENO))
             tty_quiet(STDIN_FILENO); /* what is typed would stand in the line that shows that it works */
         begin_work(&s);
-        while ((code = prompt ? chat_say(&s.chat, prompt, NULL, err)
+        while ((code = prompt ? chat_say(&s.chat.core, prompt, NULL, err)
                               : tide_agent_resume(s.chat.core.agent, NULL, NULL, NULL, err)) == TIDE_HELD &&
                watch && (code = watch_other(&s, watch, &known, err)) == TIDE_OK)
             continue;

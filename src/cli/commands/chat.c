@@ -140,14 +140,7 @@ static enum tide_code run_piped(struct cli *cli, struct chat_want *w, struct tid
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     const struct args *a = &cli->args;
-    struct chat_want w = {.who = {.provider = args_text(a, "provider"),
-                                  .model = args_text(a, "model"),
-                                  .base_url = args_text(a, "base-url"),
-                                  .script = args_text(a, "script"),
-                                  .yes = args_on(a, "yes"),
-                                  .no_tools = args_on(a, "no-tools"),
-                                  .refresh_prompt = args_on(a, "refresh-prompt"),
-                                  .max_turns = args_int(a, "max-turns", 0)},
+    struct chat_want w = {.who = agent_want_from(a),
                           .agent = args_text(a, "agent"),
                           .title = args_text(a, "title"),
                           .prompt = args_text(a, "prompt"),
@@ -161,6 +154,9 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
                           .redo_effects = args_on(a, "redo-effects")};
     bool screen = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !w.prompt && !w.output && !cli->out.json;
 
+    w.who.no_tools = args_on(a, "no-tools");
+    w.who.refresh_prompt = args_on(a, "refresh-prompt");
+    w.who.max_turns = args_int(a, "max-turns", 0);
     if (check(&w, screen && !args_on(a, "watch"), err) || check_empty(a, err) || check_pairs(cli, &w, err))
         return err->code;
     if (args_on(a, "watch"))

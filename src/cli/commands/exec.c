@@ -49,18 +49,24 @@ static enum tide_code exec_program(struct cli *cli, struct program_run *r, struc
 {
     AUTO(session_closep) tide_session *session = NULL;
     const struct args *args = &cli->args;
+    const char *config = args_text(args, "config");
     struct tide_run_options opt = {.size = sizeof opt};
     int token_fd = (int)args_int(args, "token-fd", -1);
+    enum tide_code code;
 
     r->degrade = is_continue(args);
     r->begin = args_on(args, "ensure") ? PROGRAM_ENSURE : args_on(args, "new-run") ? PROGRAM_ANEW : PROGRAM_START;
+    report_init(r);
     if ((token_fd >= 0 && check_fd(token_fd, "--token-fd", err)) ||
         program_run_from_argv(r, args->operands, args->n_operands, args_text(args, "env"), err) ||
-        report_init(cli, r, args_text(args, "on-store-error") != NULL, err))
+        program_run_settings(r, config, args_text(args, "on-store-error") != NULL, err))
         return err->code;
     if (open_session(cli, r, &session, err))
         return report_not_run(cli, r, err);
-    return report_run(cli, r, session, &opt, NULL, token_fd, err);
+    report_running(r, true);
+    code = program_run(r, session, &opt, NULL, err);
+    report_running(r, false);
+    return report_end(cli, r, session, code, token_fd, err);
 }
 
 static enum tide_code refuse_pairs(const struct args *args, struct tide_err *err)
@@ -94,13 +100,12 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code;
 
     if (args_on(&cli->args, "resume")) {
-        AUTO(resume_done) struct resume again = RESUME_INIT;
+        AUTO(resuming_done) struct resuming again = RESUMING_INIT;
 
-        again.ask.id = args_text(&cli->args, "resume");
-        again.degrade = is_continue(&cli->args);
-        again.degrade_said = args_text(&cli->args, "on-store-error") != NULL;
-        again.token_out_fd = (int)args_int(&cli->args, "token-fd", -1);
-        return refuse_with_resume(cli, err) ? err->code : resume_session(cli, &again, err);
+        again.core.ask.id = args_text(&cli->args, "resume");
+        again.token_fd = (int)args_int(&cli->args, "token-fd", -1);
+        take_on_store_error(&cli->args, &again.core.ask.who);
+        return refuse_with_resume(cli, err) ? err->code : resume_and_print(cli, &again, err);
     }
     if (cli->args.n_operands == 0)
         return tide_fail(err, TIDE_INVALID,

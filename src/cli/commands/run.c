@@ -134,10 +134,9 @@ static enum tide_code take_checkpoints(const struct cli *cli, struct buf *json, 
     return graph_take_checkpoints("checkpoint", off ? none : given, true, args_text(&cli->args, "config"), json, err);
 }
 
-static enum tide_code check_options(const struct cli *cli, const struct graph_face *f, struct tide_err *err)
+static enum tide_code check_options(const struct cli *cli, const struct graph_face *f, const struct agent_want *w,
+                                    struct tide_err *err)
 {
-    const struct graph_want *w = &f->want;
-
     if (w->script && w->provider && strcmp(w->provider, "script") != 0)
         return tide_fail(err, TIDE_INVALID, "--script and --provider %s: give one of them", w->provider);
     if (cli->out.json && f->output && strcmp(f->output, "json") != 0)
@@ -149,19 +148,30 @@ static enum tide_code check_options(const struct cli *cli, const struct graph_fa
 
 /* ---- the session ---- */
 
-static enum tide_code run_graph(struct cli *cli, tide_graph *graph, struct graph_face *f, struct tide_err *err)
+static enum tide_code run_graph(struct cli *cli, tide_graph *graph, const struct graph_face *f, struct graph_want *want,
+                                struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
+    AUTO(graph_run_done) struct graph_run run = GRAPH_RUN_INIT;
+    struct tide_graph_result result = {.token = ""};
+    struct graph_driving d = {.view = NULL};
     bool made = false;
     enum tide_code code;
 
     if (cli_store_open(cli, NEED_CREATE, 0, err))
         return err->code;
-    code = graph_session_open(cli->store, args_text(&cli->args, "session"), args_text(&cli->args, "title"), graph,
-                              &f->want, &cli_hold, &session, &made, err);
+    code = graph_session_open(cli->store, args_text(&cli->args, "session"), args_text(&cli->args, "title"), graph, want,
+                              &cli_hold, &session, &made, err);
     if (code)
         return code;
-    code = graph_drive(cli, session, graph, f, err);
+    run.graph = graph;
+    run.session = session;
+    run.want = want;
+    graph_drive(&d, cli, f, want, &run);
+    code = cli_setup_open(cli, &run.setup, err);
+    code = code ? code : graph_run(&run, args_text(&cli->args, "config"), &result, err);
+    code = graph_end(&d, code, &result, err);
+    tide_text_done(&result.memory);
     if (code && made)
         graph_session_drop(cli->store, &session);
     return code;
@@ -174,19 +184,21 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     AUTO(graph_freep) tide_graph *graph = NULL;
     const struct args *a = &cli->args;
     struct graph_face f = graph_face_from(a);
+    struct graph_want want = {.who = agent_want_from(a), .opt = {.threads = (int)args_int(a, "parallel", 0)}};
 
-    f.want.no_tools = args_on(a, "no-tools");
+    want.who.no_tools = args_on(a, "no-tools");
+    take_on_store_error(a, &want.who);
     f.token_fd = (int)args_int(a, "token-fd", 0);
-    if (check_options(cli, &f, err) || (f.token_fd && check_fd(f.token_fd, "--token-fd", err)) ||
+    if (check_options(cli, &f, &want.who, err) || (f.token_fd && check_fd(f.token_fd, "--token-fd", err)) ||
         take_checkpoints(cli, &checkpoints, err) || read_graph(cli, &graph, err) || take_memory(cli, &memory, err))
         return err->code;
-    f.want.opt.checkpoints = checkpoints.len ? buf_cstr(&checkpoints) : NULL;
-    f.want.opt.entry = args_text(a, "entry");
-    f.want.opt.goal = args_text(a, "goal");
-    if (graph_check_here(cli, graph, &f.want, err) ||
-        graph_given(cli, graph, args_text(a, "session"), &f, &memory, err))
+    want.opt.checkpoints = checkpoints.len ? buf_cstr(&checkpoints) : NULL;
+    want.opt.entry = args_text(a, "entry");
+    want.opt.goal = args_text(a, "goal");
+    if (graph_check_here(cli, graph, &want, err) ||
+        graph_given(cli, graph, args_text(a, "session"), &f, &want, &memory, err))
         return err->code;
-    return run_graph(cli, graph, &f, err);
+    return run_graph(cli, graph, &f, &want, err);
 }
 
 const struct command cmd_run = {

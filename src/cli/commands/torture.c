@@ -231,10 +231,11 @@ static enum tide_code make_ready(struct cli *cli, struct torture_want *w, tide_g
 {
     AUTO(buf_done) struct buf url = BUF_INIT(1 << 16);
     AUTO(mem_freep) const char **sets = args_all(&cli->args, "set");
-    struct graph_face face = {.want = {.script = w->script, .yes = w->yes}, .no_input = true};
+    struct graph_want want = {.who = {.script = w->script, .yes = w->yes}};
+    const struct graph_face face = {.no_input = true};
 
-    if (graph_check_here(cli, graph, &face.want, err) || (sets[0] && graph_set_read(sets, memory, err)) ||
-        graph_given(cli, graph, NULL, &face, memory, err) || cli_store_url(cli, &url, err))
+    if (graph_check_here(cli, graph, &want, err) || (sets[0] && graph_set_read(sets, memory, err)) ||
+        graph_given(cli, graph, NULL, &face, &want, memory, err) || cli_store_url(cli, &url, err))
         return err->code;
     w->files = store_url_is_files(buf_cstr(&url));
     return TIDE_OK;

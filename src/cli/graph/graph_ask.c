@@ -203,13 +203,8 @@ enum tide_code graph_ask_missing(const struct graph_missing *list, struct buf *m
     return TIDE_OK;
 }
 
-static void say_unread(void *arg, const char *key, const char *near)
+void graph_say_unread(void *arg, const char *key, const char *near)
 {
     (void)arg;
     say("nobody reads '%.60s'%s%.60s%s", key, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-}
-
-void graph_say_unread(const tide_graph *graph, struct str memory)
-{
-    graph_find_unread(graph, memory, say_unread, NULL);
 }

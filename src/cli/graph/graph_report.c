@@ -16,6 +16,15 @@
 #include "engine/session_next.h"
 #include "engine/shapes.h"
 
+struct graph_ending {
+    tide_session *session; /* that was given; result->session_id is the one that ran */
+    const struct graph_view *view;
+    const struct graph_face *face;
+    struct tide_graph_result *result;
+    enum tide_code code;
+    int how; /* END_… */
+};
+
 /* What the session says of itself now. */
 struct standing {
     struct arena arena;
@@ -213,7 +222,7 @@ static enum tide_code conclude_graph(struct cli *cli, const struct graph_ending 
     return TIDE_OK;
 }
 
-enum tide_code graph_end(struct cli *cli, const struct graph_ending *e, struct tide_err *err)
+static enum tide_code report_graph(struct cli *cli, const struct graph_ending *e, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *fork = NULL;
     const char *id = e->result->session_id;
@@ -231,5 +240,20 @@ enum tide_code graph_end(struct cli *cli, const struct graph_ending *e, struct t
     report_durability(s.info->degraded_events);
     code = conclude_graph(cli, &of, &s, err);
     arena_done(&s.arena);
+    return code;
+}
+
+enum tide_code graph_end(struct graph_driving *d, enum tide_code ended, struct tide_graph_result *result,
+                         struct tide_err *err)
+{
+    const struct graph_ending e = {
+        .session = d->run->session, .view = d->view, .face = d->face, .result = result, .code = ended, .how = d->how};
+    enum tide_code code;
+
+    if (!d->view)
+        return ended;
+    view_finish(d->view, ended);
+    code = report_graph(d->cli, &e, err);
+    graph_view_close(TAKE(d->view), ended);
     return code;
 }

@@ -3,7 +3,6 @@
  * Running a graph from the command line: a first signal parks it and a second ends the process, what it does is shown as it
  * happens, and a person who is here is asked what it waits for.
  */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,17 +10,7 @@
 #include "cli/graph/graph_view_internal.h"
 #include "cli/signal_pipe.h"
 #include "cli/terminal/progress.h"
-#include "engine/recovery_thread.h"
 #include "engine/rollback.h"
-
-struct driving {
-    struct cli *cli;
-    struct graph_face *face;
-    struct graph_run run;
-    struct graph_view *view;
-    int how;                           /* as in struct graph_ending */
-    atomic_bool announced, told, held; /* which session it is; that it is being stopped; that it is held */
-};
 
 /* ---- before it runs ---- */
 
@@ -32,11 +21,11 @@ enum tide_code graph_check_here(struct cli *cli, tide_graph *graph, const struct
     return cli_setup_open(cli, &setup, err) ? err->code : graph_setup(&setup, graph, NULL, w, err);
 }
 
-enum tide_code graph_given(struct cli *cli, tide_graph *graph, const char *id, struct graph_face *f, struct buf *memory,
-                           struct tide_err *err)
+enum tide_code graph_given(struct cli *cli, tide_graph *graph, const char *id, const struct graph_face *f,
+                           struct graph_want *want, struct buf *memory, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct tide_graph_options *opt = &f->want.opt;
+    struct tide_graph_options *opt = &want->opt;
     const struct graph_missing *missing = NULL;
     tide_session *session = NULL;
     struct tide_err ignored;
@@ -49,7 +38,7 @@ enum tide_code graph_given(struct cli *cli, tide_graph *graph, const char *id, s
     opt->memory = memory->len ? buf_cstr(memory) : NULL;
     code = graph_missing_inputs(&a, graph, opt, session, &missing, err);
     if (!code && !f->quiet)
-        graph_say_unread(graph, buf_view(memory));
+        graph_find_unread(graph, buf_view(memory), graph_say_unread, NULL);
     if (!code && graph_may_ask(f))
         code = graph_ask_missing(missing, memory, &asked, err);
     opt->memory = memory->len ? buf_cstr(memory) : NULL;
@@ -64,13 +53,13 @@ enum tide_code graph_given(struct cli *cli, tide_graph *graph, const char *id, s
 
 static void on_event(void *arg, const struct tide_graph_event *e)
 {
-    struct driving *d = arg;
+    struct graph_driving *d = arg;
 
     if (!atomic_exchange(&d->announced, true)) { /* not before it is taken: a refusal is one line */
-        const char *id = tide_session_id(d->run.session);
+        const char *id = tide_session_id(d->run->session);
 
         if (d->how == END_STREAM)
-            view_stream_start(d->view, id, tide_graph_digest(d->run.graph));
+            view_stream_start(d->view, id, tide_graph_digest(d->run->graph));
         else if (!d->face->quiet)
             fprintf(stderr, "session %s\n", id);
     }
@@ -92,7 +81,7 @@ static bool has_color(const struct cli *cli)
     return isatty(STDERR_FILENO) && !(no && *no);
 }
 
-static enum graph_show how_shown(const struct driving *d)
+static enum graph_show how_shown(const struct graph_driving *d)
 {
     bool screen = isatty(STDERR_FILENO) && terminal_is_capable();
 
@@ -109,81 +98,50 @@ static void stop_graph(void *graph, bool person)
     (person ? tide_graph_stop : tide_graph_shutdown)(graph);
 }
 
-static enum tide_code run_graph(struct driving *d, struct tide_graph_result *ret, struct tide_err *err)
+/* The view is opened when the graph is known. */
+static void open_view(struct graph_driving *d)
 {
-    enum tide_code code;
+    const struct graph_want *w = d->run->want;
+    struct tide_err ignored; /* what is wrong with the checkpoint is said by the resume */
+    int64_t seq = 0;
 
-    signals_stop(stop_graph, d->run.graph);
-    code = graph_run_go(&d->run, ret, err);
-    signals_stop(stop_graph, NULL);
-    return code;
+    if (!config_text(d->run->setup.settings.config, "log_file") && !args_on(&d->cli->args, "verbose"))
+        tide_log_set(TIDE_LOG_OFF, NULL, NULL); /* it would be drawn over */
+    d->view = graph_view_open(d->run->graph, how_shown(d), has_color(d->cli));
+    if (w->resume && (!w->opt.checkpoint || !session_position(d->run->session, w->opt.checkpoint, &seq, &ignored)))
+        graph_view_before(d->view, d->run->session, seq);
+}
+
+static void on_running(void *arg, bool runs)
+{
+    struct graph_driving *d = arg;
+
+    if (runs && !d->view)
+        open_view(d);
+    signals_stop(stop_graph, runs ? d->run->graph : NULL);
 }
 
 /* It is parked: a person who is here is asked, and it goes on. */
-static bool answered(struct driving *d, const struct tide_graph_result *result, struct buf *answer)
+static bool on_wait(void *arg, tide_session *session, struct buf *ret_answer)
 {
-    if (d->how != END_TEXT || d->face->token_fd || !graph_may_ask(d->face) || !graph_run_follow(&d->run, result))
-        return false;
+    struct graph_driving *d = arg;
+
     graph_view_pause(d->view);
-    buf_clear(answer);
-    if (!graph_ask(d->run.session, answer))
-        return false;
-    graph_run_answer(&d->run, result, buf_cstr(answer));
-    return true;
+    return graph_ask(session, ret_answer);
 }
 
-static enum tide_code drive_graph(struct driving *d, struct tide_err *err)
+void graph_drive(struct graph_driving *d, struct cli *cli, const struct graph_face *f, struct graph_want *want,
+                 struct graph_run *run)
 {
-    AUTO(buf_done) struct buf answer = BUF_INIT((size_t)1 << 20);
-    struct tide_graph_result result = {.token = ""};
-    struct graph_ending e = {.face = d->face, .result = &result, .how = d->how};
-    const struct graph_want *w = &d->face->want;
-    struct tide_err ignored; /* what is wrong with the checkpoint is said by the resume */
-    enum tide_code code;
-    int64_t seq = 0;
-
-    e.view = d->view = graph_view_open(d->run.graph, how_shown(d), has_color(d->cli));
-    if (w->resume && (!w->opt.checkpoint || !session_position(d->run.session, w->opt.checkpoint, &seq, &ignored)))
-        graph_view_before(d->view, d->run.session, seq);
-    e.code = run_graph(d, &result, err);
-    while (e.code == TIDE_WAITING && answered(d, &result, &answer)) {
-        tide_text_done(&result.memory);
-        e.code = run_graph(d, &result, err);
-    }
-    e.session = d->run.session;
-    view_finish(d->view, e.code);
-    code = graph_end(d->cli, &e, err);
-    graph_view_close(d->view, e.code);
-    tide_text_done(&result.memory);
-    return code;
-}
-
-enum tide_code graph_drive(struct cli *cli, tide_session *session, tide_graph *graph, struct graph_face *f,
-                           struct tide_err *err)
-{
-    struct driving d = {.cli = cli, .face = f, .run = GRAPH_RUN_INIT};
-    struct recovery_thread *sweep;
-    int64_t sweep_ms = 0;
-    enum tide_code code;
-
-    d.how = f->output && strcmp(f->output, "stream-json") == 0               ? END_STREAM
-            : cli->out.json || (f->output && strcmp(f->output, "json") == 0) ? END_JSON
-                                                                             : END_TEXT;
-    d.run.graph = graph;
-    d.run.session = session;
-    d.run.want = &f->want;
-    f->want.opt.event = on_event;
-    f->want.opt.arg = &d;
-    code = cli_setup_open(cli, &d.run.setup, err);
-    code = code ? code : graph_run_begin(&d.run, err);
-    code = code ? code : settings_sweep_interval(args_text(&cli->args, "config"), &sweep_ms, err);
-    if (!code) {
-        if (!config_text(d.run.setup.settings.config, "log_file") && !args_on(&cli->args, "verbose"))
-            tide_log_set(TIDE_LOG_OFF, NULL, NULL); /* it would be drawn over */
-        sweep = recovery_thread_start(cli->store, sweep_ms);
-        code = drive_graph(&d, err);
-        recovery_thread_stop(sweep);
-    }
-    graph_run_done(&d.run);
-    return code;
+    d->cli = cli;
+    d->face = f;
+    d->run = run;
+    d->how = f->output && strcmp(f->output, "stream-json") == 0               ? END_STREAM
+             : cli->out.json || (f->output && strcmp(f->output, "json") == 0) ? END_JSON
+                                                                              : END_TEXT;
+    want->opt.event = on_event;
+    want->opt.arg = d;
+    run->running = on_running;
+    run->answer = d->how == END_TEXT && !f->token_fd && graph_may_ask(f) ? on_wait : NULL;
+    run->arg = d;
 }

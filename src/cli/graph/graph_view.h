@@ -2,8 +2,8 @@
 /*
  * A graph that runs, as people and programs see it. Behind `tidemark run`, `tidemark resume` and `tidemark sessions resume`:
  *
- *   graph_resume.c       resuming one: what is missing is asked for, what would be done is shown
- *   graph_run.c          runs it: settings, signals, what is shown meanwhile
+ *   graph_plan.c         what a resume would do
+ *   graph_run.c          while it runs: signals, what is shown meanwhile
  *   graph_ask.c          what it waits for and what is stored nowhere, asked at the terminal
  *   graph_report.c       what is printed at the end: memory, question and token, what to do next
  *   graph_view.c         what is known of each node, from the events; one line an event
@@ -12,6 +12,8 @@
  */
 #ifndef CLI_GRAPH_GRAPH_VIEW_H
 #define CLI_GRAPH_GRAPH_VIEW_H
+
+#include <stdatomic.h>
 
 #include "cli/cli.h"
 #include "engine/graph_inputs.h"
@@ -46,32 +48,44 @@ void graph_view_close(struct graph_view *v, enum tide_code how_it_ended);
 /* ---- running ---- */
 
 struct graph_face {
-    struct graph_want want; /* event and arg are filled in by graph_drive() */
-    const char *output;     /* text, json, stream-json; NULL: text, or json with --json */
-    bool quiet;             /* nothing but the result and what went wrong */
-    int token_fd;           /* for the token of a wait; 0: it is shown */
-    bool no_input;          /* nobody is asked at the terminal */
+    const char *output; /* text, json, stream-json; NULL: text, or json with --json */
+    bool quiet;         /* nothing but the result and what went wrong */
+    int token_fd;       /* for the token of a wait; 0: it is shown */
+    bool no_input;      /* nobody is asked at the terminal */
 };
 
-/* Whether it could be run here, asked before there is a session; a resume is looked at by graph_drive() alone. */
+/* Whether it could be run here, asked before there is a session. */
 enum tide_code graph_check_here(struct cli *cli, tide_graph *graph, const struct graph_want *want, struct tide_err *err)
     MUST_CHECK;
 
 /*
  * Refuses a run that would fail half-way for an input that nobody sets. One that is never stored is asked for at the
- * terminal and put into `memory` (a JSON object or nothing); want.opt.memory is set to it. `session`: whose memory counts as
+ * terminal and put into `memory` (a JSON object or nothing); want->opt.memory is set to it. `session`: whose memory counts as
  * well; NULL: none. Says which keys of it nobody reads.
  */
-enum tide_code graph_given(struct cli *cli, tide_graph *graph, const char *session, struct graph_face *f,
-                           struct buf *memory, struct tide_err *err) MUST_CHECK;
+enum tide_code graph_given(struct cli *cli, tide_graph *graph, const char *session, const struct graph_face *f,
+                           struct graph_want *want, struct buf *memory, struct tide_err *err) MUST_CHECK;
+
+/* One that is run: shown as it happens, stopped by signals, its questions asked at the terminal. */
+struct graph_driving {
+    struct cli *cli;
+    const struct graph_face *face;
+    struct graph_run *run;
+    struct graph_view *view;
+    enum { END_TEXT, END_JSON, END_STREAM } how;
+    atomic_bool announced, told, held; /* which session it is; that it is being stopped; that it is held */
+};
+
+/* Fills in what `run` tells and asks; `want` is that of `run`. */
+void graph_drive(struct graph_driving *d, struct cli *cli, const struct graph_face *f, struct graph_want *want,
+                 struct graph_run *run);
 
 /*
- * Runs it to its end, shows it meanwhile, asks at the terminal what it waits for, prints what came of it and sets
- * cli->exit_status: 0 completed, 1 failed, 7 waits, 10 unsettled, 128 and the signal when it was stopped. TIDE_OK also then, as it has been said; an error is one that came
- * before anything ran.
+ * Prints what came of it, which ended with `code`, and sets cli->exit_status: 0 completed, 1 failed, 7 waits, 10 unsettled, 128
+ * and the signal when it was stopped. TIDE_OK also then, as it has been said; an error is one that came before anything ran.
  */
-enum tide_code graph_drive(struct cli *cli, tide_session *session, tide_graph *graph, struct graph_face *f,
-                           struct tide_err *err) MUST_CHECK;
+enum tide_code graph_end(struct graph_driving *d, enum tide_code code, struct tide_graph_result *result,
+                         struct tide_err *err) MUST_CHECK;
 
 /* ---- asking ---- */
 
@@ -84,27 +98,13 @@ bool graph_ask(tide_session *session, struct buf *ret_answer);
 enum tide_code graph_ask_missing(const struct graph_missing *list, struct buf *memory, bool *ret_asked,
                                  struct tide_err *err) MUST_CHECK;
 
-/* Says which keys of `memory` nobody reads, and what was meant. */
-void graph_say_unread(const tide_graph *graph, struct str memory);
+/* A graph_unread_fn: says which key nobody reads, and what was meant. */
+void graph_say_unread(void *arg, const char *key, const char *near);
 
 /* ---- resuming ---- */
 
+/* What a resume would do, and what stands in the way. */
 struct resume;
-
-struct graph_again {
-    const struct resume *r;
-    struct graph_face run; /* what of it stands in `r` is taken from there */
-    const char *graph;     /* file of another one; NULL: the one that is stored */
-    struct buf memory;     /* values, a JSON object or nothing; what is asked for is added. The caller's */
-    bool dry_run;
-};
-
-/* What a resume would do, JSON as of tide_graph_make_plan(); a code in `refused`: what stands in the way. */
-enum tide_code plan_print(struct cli *cli, struct str plan, const struct tide_err *refused, struct tide_err *err)
-    MUST_CHECK;
-
-/* `session` NULL: its log cannot be read to its end, and a fork goes on instead; it is said aloud. */
-enum tide_code graph_again(struct cli *cli, struct graph_again *again, tide_session *session, struct tide_err *err)
-    MUST_CHECK;
+enum tide_code plan_print(struct cli *cli, const struct resume *r, struct tide_err *err) MUST_CHECK;
 
 #endif

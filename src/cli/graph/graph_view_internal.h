@@ -65,20 +65,4 @@ void view_finish(struct graph_view *v, enum tide_code code);   /* the last drawi
 void view_stream(const struct tide_graph_event *e);
 void view_stream_start(const struct graph_view *v, const char *session_id, const char *digest);
 
-/* ---- how it ended ---- */
-
-enum { END_TEXT, END_JSON, END_STREAM };
-
-struct graph_ending {
-    tide_session *session; /* that was given; result->session_id is the one that ran */
-    const struct graph_view *view;
-    const struct graph_face *face;
-    struct tide_graph_result *result;
-    enum tide_code code;
-    int how; /* END_… */
-};
-
-/* Prints what came of it into cli->out and to standard error, and sets the exit status. */
-enum tide_code graph_end(struct cli *cli, const struct graph_ending *e, struct tide_err *err) MUST_CHECK;
-
 #endif

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Resuming a graph, behind `tidemark resume` and `tidemark sessions resume`: what is missing is asked for at the terminal, and
- * with --dry-run it is only shown what would be done.
- */
+/* What a resume would do, of whatever the session runs, for people: `--dry-run`. */
 #include <inttypes.h>
 
 #include "cli/error_hints.h"
 #include "cli/graph/graph_view.h"
-#include "cli/resume.h"
-#include "engine/graph_resume.h"
-
-/* ---- what it would do, for people ---- */
+#include "engine/resume.h"
 
 static const char *state_text(struct str state)
 {
@@ -79,94 +73,19 @@ static void show_plan(struct out *out, struct arena *a, const struct json *plan,
     }
 }
 
-static enum tide_code print(struct cli *cli, struct arena *a, struct str text, enum tide_code refused,
-                            const struct graph_refusal *all, struct tide_err *err)
-{
-    struct json *plan = NULL;
-
-    if (json_parse(a, text, NULL, &plan, NULL, err))
-        return err->code;
-    cli->exit_status = refused ? tide_code_exit(refused) : 0;
-    if (!cli->out.json) {
-        show_plan(&cli->out, a, plan, all);
-        return TIDE_OK;
-    }
-    buf_add_str(&cli->out.text, text);
-    out_json_end(&cli->out);
-    return TIDE_OK;
-}
-
-enum tide_code plan_print(struct cli *cli, struct str plan, const struct tide_err *refused, struct tide_err *err)
+enum tide_code plan_print(struct cli *cli, const struct resume *r, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    const struct graph_refusal all[] = {
-        {.what = refused->code ? refused->msg : NULL, .hints = {refused->hints[0], refused->hints[1]}}, {.what = NULL}};
+    struct json *plan = NULL;
 
-    return print(cli, &a, plan, refused->code, all, err);
-}
-
-/* ---- all of it ---- */
-
-static void tell_line(void *arg, const char *line)
-{
-    (void)arg;
-    say("%s", line);
-}
-
-/* What it waits for and what is stored nowhere is asked for: without it, it is refused. */
-static enum tide_code look_at_plan(struct graph_resume *r, struct graph_again *g, struct buf *answer,
-                                   struct tide_err *err)
-{
-    struct tide_graph_options *o = &g->run.want.opt;
-    bool ask = !r->look && graph_may_ask(&g->run), asked = false;
-
-    if (r->waits && ask && !o->input && !o->token && !o->message && !o->checkpoint && !o->fallback &&
-        graph_ask(r->session, answer))
-        o->input = buf_cstr(answer);
-    if (!g->run.quiet && r->graph)
-        graph_say_unread(r->graph, buf_view(&g->memory));
-    if (graph_resume_look(r, err) || (ask && graph_ask_missing(r->missing, &g->memory, &asked, err)))
+    if (json_parse(&a, r->plan, NULL, &plan, NULL, err))
         return err->code;
-    o->memory = g->memory.len ? buf_cstr(&g->memory) : NULL;
-    return asked ? graph_resume_look(r, err) : TIDE_OK; /* who gives nothing is told what is missing */
-}
-
-enum tide_code graph_again(struct cli *cli, struct graph_again *g, tide_session *session, struct tide_err *err)
-{
-    AUTO(graph_resume_done) struct graph_resume r = GRAPH_RESUME_INIT;
-    AUTO(buf_done) struct buf answer = BUF_INIT(INPUT_MAX);
-    struct graph_want *w = &g->run.want;
-    const struct resume *given = g->r;
-
-    g->run.token_fd = given->token_out_fd > 0 ? given->token_out_fd : 0;
-    g->run.no_input = given->ask.no_input;
-    w->keep_pause = given->ask.keep_pause || given->ask.unattended;
-    w->degrade_said = given->degrade_said;
-    w->opt.memory = g->memory.len ? buf_cstr(&g->memory) : NULL;
-    w->opt.on_store_error_continue = given->degrade;
-    w->opt.token = given->ask.token;
-    w->opt.input = given->ask.input;
-    w->opt.retry = given->ask.retry;
-    w->opt.happened = given->ask.happened;
-    r.store = cli->store;
-    r.id = given->ask.id;
-    r.session = session;
-    r.file = g->graph;
-    r.want = w;
-    r.look = g->dry_run;
-    r.quiet = g->run.quiet;
-    r.tell = tell_line;
-    if (graph_resume_open(&r, err)) {
-        char all[256];
-
-        snprintf(all, sizeof(all), "`tidemark graph check %.150s` tells all", r.file ? r.file : "");
-        return advise(err->code, r.file && err->code == TIDE_INVALID ? all : NULL, err);
+    cli->exit_status = r->refused_code ? tide_code_exit(r->refused_code) : 0;
+    if (!cli->out.json) {
+        show_plan(&cli->out, &a, plan, r->refused);
+        return TIDE_OK;
     }
-    if (look_at_plan(&r, g, &answer, err))
-        return err->code;
-    if (g->dry_run)
-        return print(cli, &r.arena, buf_view(&r.plan), r.code, r.refused, err);
-    if (graph_resume_decide(&r, err))
-        return err->code;
-    return graph_drive(cli, r.session, r.graph, &g->run, err);
+    buf_add_str(&cli->out.text, r->plan);
+    out_json_end(&cli->out);
+    return TIDE_OK;
 }
