@@ -76,7 +76,7 @@ static const struct {
     {"graph schema", "tidemark graph schema", "tidemark graph schema >graph.schema.json"},
     {"state", "tidemark state notes --pretty", "tidemark state notes --at 2"},
     {"schema", "tidemark schema session", "tidemark schema --names"},
-    {"doctor", "tidemark doctor", "tidemark doctor --json"},
+    {"doctor", "tidemark doctor", "tidemark doctor --all"},
     {"torture", "tidemark torture graph.json", "tidemark torture graph.json --kills 3 --seed 1"},
     {"completion", "tidemark completion bash >~/.tidemark-completion", "tidemark completion fish"},
     {"help", "tidemark help", "tidemark help sessions fork"},

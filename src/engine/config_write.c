@@ -7,14 +7,11 @@
  * it and synced, then put in its place, then the directory synced. A symbolic link is followed: what it points to is
  * replaced, the link stays.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/config_value.h"
+#include "engine/replace_file.h"
 
 /* ---- the new text ---- */
 
@@ -53,75 +50,6 @@ static bool render_object(struct arena *a, const struct json *object, const char
 
 /* ---- the file ---- */
 
-static enum tide_code make_dirs(char *path, struct tide_err *err)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        int bad;
-
-        *slash = '\0';
-        bad = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
-        if (bad)
-            tide_fail_errno(err, bad, "%.150s: make the directory", path);
-        *slash = '/';
-        if (bad)
-            return err->code;
-    }
-    return TIDE_OK;
-}
-
-/* Descriptor of the file's directory, locked. */
-static enum tide_code lock_dir(const char *path, int *ret_dir, struct tide_err *err)
-{
-    const char *slash = strrchr(path, '/');
-    AUTO(mem_freep) char *dir = mem_dup(slash ? (struct str){path, (size_t)(slash - path) + 1} : STR("."));
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), bad = fd < 0 ? errno : 0;
-
-    while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR) /* a file system without locks: then without */
-        ;
-    if (fd < 0)
-        return tide_fail_errno(err, bad, "%.150s: open it", dir);
-    *ret_dir = fd;
-    return TIDE_OK;
-}
-
-static bool write_whole(int fd, struct str text)
-{
-    while (text.len > 0) {
-        ssize_t n = write(fd, text.ptr, text.len);
-
-        if (n < 0 && errno != EINTR)
-            return false;
-        text.ptr += n > 0 ? n : 0;
-        text.len -= n > 0 ? (size_t)n : 0;
-    }
-    return fsync(fd) == 0;
-}
-
-/* mkostemp makes it 0600. */
-static enum tide_code replace_file(const char *path, int dir, struct str text, struct tide_err *err)
-{
-    AUTO(buf_done) struct buf temp = BUF_INIT(8192);
-    int fd, bad;
-
-    buf_addf(&temp, "%s.XXXXXX", path);
-    if (temp.failed)
-        return tide_fail(err, TIDE_INVALID, "%.150s: the path is too long", path);
-    (void)buf_cstr(&temp);
-    fd = mkostemp(temp.ptr, O_CLOEXEC);
-    if (fd < 0)
-        return tide_fail_errno(err, errno, "%.150s: write it", path);
-    bad = write_whole(fd, text) ? 0 : errno;
-    close(fd);
-    if (!bad && rename(temp.ptr, path) != 0)
-        bad = errno;
-    if (bad) {
-        unlink(temp.ptr);
-        return tide_fail_errno(err, bad, "%.150s: write it", path);
-    }
-    fsync(dir);
-    return TIDE_OK;
-}
-
 static enum tide_code check_target(const char *path, struct tide_err *err)
 {
     struct stat st;
@@ -142,7 +70,7 @@ static enum tide_code change_value(const char *path, const char *name, struct st
     AUTO(buf_done) struct buf text = BUF_INIT(CONFIG_FILE_MAX);
     struct json *object = NULL;
     int dir = -1;
-    enum tide_code code = lock_dir(path, &dir, err);
+    enum tide_code code = file_lock_dir(path, &dir, err);
 
     if (!code)
         code = check_target(path, err);
@@ -150,7 +78,7 @@ static enum tide_code change_value(const char *path, const char *name, struct st
         code = config_file_read(&a, path, &object, err);
     if (!code && render_object(&a, object, name, value, &text))
         code = text.failed ? tide_fail(err, TIDE_TOO_BIG, "%.150s: would have more than %zu bytes", path, text.max)
-                           : replace_file(path, dir, buf_view(&text), err);
+                           : file_replace(path, dir, buf_view(&text), err);
     if (dir >= 0)
         close(dir);
     return code;
@@ -175,7 +103,7 @@ enum tide_code config_set(const char *path, const char *key, const char *value, 
         json = json_source(v);
     if (!real)
         real = mem_dup(str_from(path));
-    if (value && make_dirs(real, err))
+    if (value && file_make_dirs(real, err))
         return err->code;
     return change_value(real, key, json, err);
 }

@@ -3,16 +3,20 @@
 
 #include <stdlib.h>
 
-static const char *copy_of(struct arena *a, const char *text)
+const char *findings_keep(struct findings *f, const char *text)
 {
-    return text ? arena_dup(a, str_from(text)).ptr : NULL;
+    return text ? arena_dup(&f->arena, str_from(text)).ptr : NULL;
 }
 
-void findings_add(struct findings *f, const char *where, const char *severity, const char *what, const char *todo)
+struct finding *findings_add(struct findings *f, const char *where, const char *severity, const char *what,
+                             const char *todo)
 {
     MEM_ROOM(f->at, f->n, f->cap);
-    f->at[f->n++] = (struct finding){copy_of(&f->arena, where), copy_of(&f->arena, severity), copy_of(&f->arena, what),
-                                     copy_of(&f->arena, todo)};
+    f->at[f->n] = (struct finding){.where = findings_keep(f, where),
+                                   .severity = findings_keep(f, severity),
+                                   .what = findings_keep(f, what),
+                                   .todo = findings_keep(f, todo)};
+    return &f->at[f->n++];
 }
 
 void findings_problem(void *findings, const char *where, const char *what)

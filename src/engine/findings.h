@@ -8,9 +8,20 @@
 #include "base/mem.h"
 #include "tidemark.h"
 
+/* Findings of one check and one kind are shown under one heading. */
+struct finding_kind {
+    const char *name;
+    const char *many; /* behind their number: "sessions whose last run failed" */
+    const char *todo; /* about any of them; NULL: nothing */
+};
+
 struct finding {
     const char *where, *severity, *what;
     const char *todo; /* what to do; NULL: nothing, or nobody knows */
+    const struct finding_kind *kind;
+    const char *about; /* the session, the file; NULL: all of it */
+    const char *state; /* that a person accepts, as it is; NULL: `what` says it */
+    bool forgotten;
 };
 
 struct findings {
@@ -19,8 +30,10 @@ struct findings {
     struct arena arena; /* of the texts */
 };
 
-/* The texts are copied; each may be NULL. */
-void findings_add(struct findings *f, const char *where, const char *severity, const char *what, const char *todo);
+/* The texts are copied; each may be NULL. The one that was added, until the next is. */
+struct finding *findings_add(struct findings *f, const char *where, const char *severity, const char *what,
+                             const char *todo);
+const char *findings_keep(struct findings *f, const char *text); /* as long as they are */
 void findings_done(struct findings *f);
 
 /* As a tide_problem_fn: `findings` is one. */
@@ -33,7 +46,8 @@ struct check_report {
     const char *file;              /* of settings, of a graph */
     const char *graph_id, *digest; /* of a graph that is right, with the next two; NULL: it is not */
     int64_t nodes, edges;
-    size_t problems; /* of a graph: those that are no warnings */
+    size_t problems;  /* of a graph: those that are no warnings */
+    size_t forgotten; /* of the doctor: findings that a person accepts */
 };
 static inline void check_report_done(struct check_report *r)
 {

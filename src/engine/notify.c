@@ -227,7 +227,8 @@ static int open_lock(const char *url)
     if (stat(store_url_path(url), &st) != 0)
         return -1;
     snprintf(name, sizeof name, "notify-%jx-%jx.lock", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-    return user_state_path(name, path, sizeof path) ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+    return user_state_path(name, true, path, sizeof path) ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)
+                                                          : -1;
 }
 
 /* False: another process will send what there is. Without a file to lock, as well: repeats are better than silence. */

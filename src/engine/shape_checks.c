@@ -16,10 +16,24 @@ static SHAPE(graph_problem, "",
              {"what", SHAPE_TEXT, AT(what), 0, "what is wrong there"},
              {"hint", SHAPE_TEXT, AT(todo), 0, "what to do; empty when that is clear"});
 
+static bool has_kind(const void *finding)
+{
+    return ((const struct finding *)finding)->kind != NULL;
+}
+
+static void put_kind(struct json_out *o, const void *finding)
+{
+    json_out_str(o, str_from(((const struct finding *)finding)->kind->name));
+}
+
 static SHAPE(doctor_check, "", {"name", SHAPE_TEXT, AT(where), 0, "what was looked at"},
              {"status", SHAPE_TEXT, AT(severity), 0, "how it is", .words = "ok warn fail"},
              {"detail", SHAPE_TEXT, AT(what), 0, "what was found"},
-             {"todo", SHAPE_TEXT, AT(todo), SHAPE_NULLABLE, "what to do about it"});
+             {"todo", SHAPE_TEXT, AT(todo), SHAPE_NULLABLE, "what to do about it"},
+             {"kind", SHAPE_TEXT, AT(kind), SHAPE_NULLABLE, "which of the things that the check finds", .has = has_kind,
+              .put = put_kind},
+             {"about", SHAPE_TEXT, AT(about), SHAPE_NULLABLE, "the session or the file; null: all of it"},
+             {"forgotten", SHAPE_BOOL, AT(forgotten), 0, "somebody accepts it"});
 #undef AT
 
 #define AT(member) SHAPE_AT(struct check_report, member)
@@ -31,6 +45,7 @@ SHAPE(store_check, "What is wrong with a store.",
 
 SHAPE(doctor, "Whether everything is in order.",
       {"checks", SHAPE_ROWS, FOUND, .help = "each that was made", .of = &shape_doctor_check},
+      {"forgotten", SHAPE_INT, AT(forgotten), 0, "how many of them somebody accepts"},
       {"ok", SHAPE_BOOL, AT(ok), 0, "none failed"});
 
 static bool is_graph(const void *report)

@@ -234,7 +234,7 @@ enum tide_code user_key(bool make, struct user_key *ret, struct tide_err *err)
     return code;
 }
 
-static bool state_path(const char *name, bool make, char *out, size_t size)
+bool user_state_path(const char *name, bool make, char *out, size_t size)
 {
     struct tide_err ignored;
     char dir[PATH_MAX];
@@ -244,16 +244,11 @@ static bool state_path(const char *name, bool make, char *out, size_t size)
     return (size_t)snprintf(out, size, "%s/%s", dir, name) < size;
 }
 
-bool user_state_path(const char *name, char *out, size_t size)
-{
-    return state_path(name, true, out, size);
-}
-
 /* ---- places that were opened ---- */
 
 static bool places_path(bool make, char out[PATH_MAX])
 {
-    return state_path(PLACES, make, out, PATH_MAX);
+    return user_state_path(PLACES, make, out, PATH_MAX);
 }
 
 static bool has_line(struct str text, struct str line)

@@ -27,7 +27,7 @@ enum tide_code user_key(bool make, struct user_key *ret, struct tide_err *err) M
 bool user_place_is_known(const char *url);
 void user_place_note(const char *url);
 
-/* A file of this name in the state directory, which is made. False: there is none. */
-bool user_state_path(const char *name, char *out, size_t size);
+/* A file of this name in the state directory, which `make` makes. False: there is none, or it cannot be written then. */
+bool user_state_path(const char *name, bool make, char *out, size_t size);
 
 #endif

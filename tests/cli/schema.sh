@@ -153,7 +153,10 @@ tidemark store check --json | is_a store_check 'a store that is whole'
     tidemark --store "sqlite:$work/clash.db" sessions new --id fresh >/dev/null
     tidemark store copy "$TIDEMARK_STORE" "sqlite:$work/clash.db" --session fresh --json 2>/dev/null
 } | is_a store_copy 'a copy, and one that is refused'
-tidemark doctor --json | is_a doctor 'the doctor'
+{
+    tidemark doctor --json
+    tidemark doctor --json --all
+} | is_a doctor 'the doctor'
 tidemark config list --json | is_a settings 'the settings'
 echo '{"provider":"nobody","hooks":[{}],"colour":1}' >bad.json
 for file in bad.json none.json; do

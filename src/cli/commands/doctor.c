@@ -13,6 +13,7 @@
 
 #include "cli/error_hints.h"
 #include "cli/commands/doctor.h"
+#include "engine/forgotten.h"
 #include "engine/settings.h"
 #include "engine/shapes.h"
 #include "engine/store_url.h"
@@ -21,33 +22,38 @@
 
 static const char *const verdicts[] = {"ok", "warn", "fail"};
 
-void doctor_say(struct doctor *d, enum verdict verdict, const char *todo, const char *fmt, ...)
+static void add_finding(struct doctor *d, struct doctor_subject of, enum verdict verdict, const char *todo,
+                        const char *fmt, va_list args)
 {
     char detail[1024];
+    struct finding *f;
+
+    vsnprintf(detail, sizeof(detail), fmt, args);
+    assert(todo || verdict != VERDICT_FAIL);
+    d->report.ok = d->report.ok && verdict != VERDICT_FAIL;
+    f = findings_add(&d->report.found, d->name, verdicts[verdict], detail, todo);
+    f->kind = of.kind;
+    f->about = findings_keep(&d->report.found, of.about);
+    f->state = findings_keep(&d->report.found, of.state);
+}
+
+void doctor_say(struct doctor *d, enum verdict verdict, const char *todo, const char *fmt, ...)
+{
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(detail, sizeof(detail), fmt, args);
+    add_finding(d, (struct doctor_subject){0}, verdict, todo, fmt, args);
     va_end(args);
-    assert(todo || verdict != VERDICT_FAIL);
-    d->report.ok = d->report.ok && verdict != VERDICT_FAIL;
-    findings_add(&d->report.found, d->name, verdicts[verdict], detail, todo);
 }
 
-static void print_check(struct out *out, const struct finding *f)
+void doctor_say_of(struct doctor *d, struct doctor_subject of, enum verdict verdict, const char *todo, const char *fmt,
+                   ...)
 {
-    out_colored(out,
-                strcmp(f->severity, "ok") == 0     ? COLOR_GREEN
-                : strcmp(f->severity, "warn") == 0 ? COLOR_YELLOW
-                                                   : COLOR_RED,
-                f->severity);
-    outf(out, "%*s%-10s ", (int)(6 - strlen(f->severity)), "", f->where);
-    out_value(out, f->what);
-    if (f->todo) {
-        outf(out, ": ");
-        out_value(out, f->todo);
-    }
-    outf(out, "\n");
+    va_list args;
+
+    va_start(args, fmt);
+    add_finding(d, of, verdict, todo, fmt, args);
+    va_end(args);
 }
 
 void doctor_say_error(struct doctor *d)
@@ -134,7 +140,8 @@ static void check_space(struct doctor *d)
         doctor_say(d, VERDICT_FAIL, "free some: reading works, appending is refused until there is room",
                    "%s free in %s", text, d->dir);
     else if (bytes < DOCTOR_SPACE_WARN)
-        doctor_say(d, VERDICT_WARN, "free some soon", "%s free in %s", text, d->dir);
+        doctor_say_of(d, (struct doctor_subject){.state = "low"}, VERDICT_WARN, "free some soon", "%s free in %s", text,
+                      d->dir);
     else
         doctor_say(d, VERDICT_OK, NULL, "%s free in %s", text, d->dir);
 }
@@ -161,13 +168,15 @@ static void check_access(struct doctor *d)
 /* True when others may look into it, which is then said. */
 static bool is_open(struct doctor *d, const char *path)
 {
+    static const struct finding_kind open_to_others = {"open", "files that others can read", NULL};
     struct stat st;
     char todo[1200];
 
     if (lstat(path, &st) != 0 || S_ISLNK(st.st_mode) || !(st.st_mode & 077))
         return false;
     snprintf(todo, sizeof(todo), "chmod %d '%s'", S_ISDIR(st.st_mode) ? 700 : 600, path);
-    doctor_say(d, VERDICT_WARN, todo, "%s is open to others (mode %03o)", path, (unsigned)st.st_mode & 0777u);
+    doctor_say_of(d, (struct doctor_subject){.kind = &open_to_others, .about = path}, VERDICT_WARN, todo,
+                  "%s is open to others (mode %03o)", path, (unsigned)st.st_mode & 0777u);
     return true;
 }
 
@@ -274,6 +283,8 @@ static void check_watch(struct doctor *d)
 
 static void check_settings(struct doctor *d)
 {
+    static const struct finding_kind problem = {"problem", "problems in the settings",
+                                                "mend them in the settings; `tidemark config check` looks again"};
     const struct args *a = &d->cli->args;
     AUTO(check_report_done) struct check_report r = {.ok = false};
     AUTO(settings_done) struct settings s = {0};
@@ -283,8 +294,8 @@ static void check_settings(struct doctor *d)
         return;
     }
     for (size_t i = 0; i < r.found.n; i++)
-        doctor_say(d, VERDICT_WARN, "mend it in the settings; `tidemark config check` looks again", "%s",
-                   r.found.at[i].what);
+        doctor_say_of(d, (struct doctor_subject){.kind = &problem}, VERDICT_WARN,
+                      "mend it in the settings; `tidemark config check` looks again", "%s", r.found.at[i].what);
     if (r.ok)
         doctor_say(d, VERDICT_OK, NULL, "the settings are in order");
 }
@@ -302,33 +313,102 @@ static const struct check {
     {"events", doctor_events},
 };
 
+/* ---- what a person accepts ---- */
+
+/* The store as the list of what is forgotten names it: the same by whatever path. */
+static char *name_store(const struct doctor *d)
+{
+    char *real = d->path[0] ? realpath(d->path, NULL) : NULL;
+
+    return real ? real : mem_dup(str_from(d->path));
+}
+
+static void list_report(struct cli *cli, struct doctor *d)
+{
+    bool all = args_on(&cli->args, "all");
+
+    if (!all)
+        forgotten_hide(&d->report);
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_doctor, &d->report);
+    else
+        doctor_print(&cli->out, &d->report, all);
+    cli->exit_status = d->report.ok ? 0 : 1;
+}
+
+static enum tide_code change_report(struct cli *cli, struct doctor *d, const char *store, bool forget,
+                                    struct tide_err *err)
+{
+    AUTO(mem_freep) const char **names = args_all(&cli->args, forget ? "forget" : "remember");
+    const struct forgotten_change change = {.names = names, .forget = forget, .whole = cli->store};
+
+    if (forgotten_change(store, &change, &d->report, err))
+        return err->code;
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_doctor, &d->report);
+    for (size_t i = 0; names[i] && !cli->out.json; i++) {
+        size_t n = forgotten_count(&d->report.found, names[i]);
+
+        outf(&cli->out, forget ? "forgot " : "");
+        if (n > 1)
+            outf(&cli->out, "%zu findings of ", n);
+        out_value(&cli->out, names[i]);
+        outf(&cli->out, forget ? ", until it changes\n" : n == 1 ? " is shown again\n" : " are shown again\n");
+    }
+    return TIDE_OK;
+}
+
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     struct doctor d = {.cli = cli, .report = {.ok = true}, .url = BUF_INIT(4096), .path = "", .arena = ARENA_INIT};
-    const struct findings *f = &d.report.found;
+    bool forget = args_on(&cli->args, "forget"), remember = args_on(&cli->args, "remember");
+    AUTO(mem_freep) char *store = NULL;
+    enum tide_code code = TIDE_OK;
 
-    (void)err;
+    if (forget && remember)
+        return tide_fail(err, TIDE_INVALID, "--forget and --remember exclude each other: give one of them");
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
         d.name = checks[i].name;
         checks[i].run(&d);
     }
-    if (cli->out.json)
-        out_shape(&cli->out, &shape_doctor, &d.report);
-    else
-        for (size_t i = 0; i < f->n; i++)
-            print_check(&cli->out, &f->at[i]);
-    cli->exit_status = d.report.ok ? 0 : 1;
+    store = name_store(&d);
+    if (forget || remember) {
+        code = change_report(cli, &d, store, forget, err);
+    } else {
+        d.name = "forgotten";
+        if (forgotten_mark(store, &d.report, &d.err))
+            doctor_say(&d, VERDICT_WARN, "remove it: what is forgotten is forgotten again with --forget", "%s",
+                       d.err.msg);
+        list_report(cli, &d);
+    }
     check_report_done(&d.report);
     arena_done(&d.arena);
     buf_done(&d.url);
-    return TIDE_OK;
+    return code;
 }
+
+/* Checks that warn, or fail about one session. */
+#define CAN_FORGET "settings provider store space modes key watch torn reserve sessions recovery events"
 
 const struct command cmd_doctor = {
     .name = "doctor",
     .run = run,
-    .options =
-        (const struct opt[]){{.name = "online", .help = "also send the provider one short request"}, {.name = NULL}},
+    .options = (const struct opt[]){{.name = "online", .help = "also send the provider one short request"},
+                                    {.name = "all", .help = "list every finding, also those that are forgotten"},
+                                    {.name = "forget",
+                                     .type = VALUE_TEXT,
+                                     .value = "WHAT",
+                                     .words = CAN_FORGET,
+                                     .many = true,
+                                     .help = "accept what a check finds now, or of one session: sessions, sessions:ID"},
+                                    {.name = "remember",
+                                     .type = VALUE_TEXT,
+                                     .value = "WHAT",
+                                     .words = CAN_FORGET,
+                                     .many = true,
+                                     .help = "show again what is forgotten"},
+                                    {.name = NULL}},
     .help = "check that everything works, and report how to fix what does not",
-    .more = "Exit status: 1 if a check fails; 0 if there are only warnings.",
+    .more =
+        "What is forgotten comes back when it changes. Exit status: 1 if a check fails; 0 if there are only warnings.",
 };

@@ -27,8 +27,19 @@ struct doctor {
 void doctor_say(struct doctor *d, enum verdict verdict, const char *todo, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The same of one of many: members as in struct finding. */
+struct doctor_subject {
+    const struct finding_kind *kind;
+    const char *about, *state;
+};
+void doctor_say_of(struct doctor *d, struct doctor_subject of, enum verdict verdict, const char *todo, const char *fmt,
+                   ...) __attribute__((format(printf, 5, 6)));
+
 /* What failed with d->err: what to do is taken from its message, else from its code. */
 void doctor_say_error(struct doctor *d);
+
+/* The report for people; `all`: every finding of a kind. */
+void doctor_print(struct out *out, const struct check_report *r, bool all); /* doctor_print.c */
 
 void doctor_provider(struct doctor *d); /* doctor_provider.c */
 void doctor_figures(struct doctor *d);

@@ -84,66 +84,100 @@ void doctor_reserve(struct doctor *d)
 
 static int on_running(void *arg, const struct tide_session_info *info)
 {
-    struct doctor *d = arg;
+    static const struct finding_kind running = {"running", "sessions are running", NULL};
 
-    doctor_say(d, VERDICT_OK, NULL, "%s is running: %s", info->id, info->why ? info->why : "");
+    doctor_say_of(arg, (struct doctor_subject){.kind = &running, .about = info->id}, VERDICT_OK, NULL,
+                  "%s is running: %s", info->id, info->why ? info->why : "");
     return 0;
+}
+
+/* Why it needs a resume. */
+static const struct finding_kind *kind_of(const struct tide_session_info *info)
+{
+#define CONTINUES "`tidemark resume ID` continues one"
+    static const struct finding_kind failed = {"failed", "sessions whose last run failed", CONTINUES},
+                                     interrupted = {"interrupted", "sessions that were interrupted", CONTINUES},
+                                     unanswered = {"unanswered", "sessions that were not answered in time", CONTINUES},
+                                     other = {"stopped", "sessions that need a resume", CONTINUES};
+#undef CONTINUES
+
+    switch (info->status) {
+    case TIDE_STATUS_INTERRUPTED_STARTUP:
+        return &interrupted;
+    case TIDE_STATUS_INTERRUPTED_WAITING:
+        return &unanswered;
+    default:
+        return info->outcome == TIDE_OUTCOME_FAILED ? &failed : &other;
+    }
 }
 
 static int on_needs_resume(void *arg, const struct tide_session_info *info)
 {
     struct doctor *d = arg;
     struct arena a = ARENA_INIT;
+    const char *state = arena_printf(&a, "%" PRId64, info->last_seq);
 
     if (info->needs_resume && info->run_ended_ms) /* the others are what recovery would write down */
-        doctor_say(d, VERDICT_WARN, next_commands(&a, info->next)[0], "%s: %s", info->id,
-                   info->why ? info->why : status_word(info->status));
+        doctor_say_of(d, (struct doctor_subject){kind_of(info), info->id, state}, VERDICT_WARN,
+                      next_commands(&a, info->next)[0], "%s: %s", info->id,
+                      info->why ? info->why : status_word(info->status));
     arena_done(&a);
     return 0;
 }
 
 void doctor_sessions(struct doctor *d)
 {
-    const struct tide_list_filter running = {.size = sizeof running, .status = "running", .limit = LOOK_SESSIONS};
-    const struct tide_list_filter newest = {.size = sizeof newest, .limit = 10 * LOOK_SESSIONS};
+    const struct tide_list_filter running = {.size = sizeof running, .status = "running"};
 
     if (!d->cli->store)
         return;
     if (tide_session_list(d->cli->store, &running, on_running, d, &d->err) ||
-        tide_session_list(d->cli->store, &newest, on_needs_resume, d, &d->err))
+        tide_session_list(d->cli->store, NULL, on_needs_resume, d, &d->err))
         doctor_say_error(d);
 }
 
-/* What `tidemark recover` would do, and the first few sessions that it would do it to. */
-struct lapsed {
-    struct doctor *d;
-    int told;
-};
+/* What `tidemark recover` would do, and to which sessions. */
+static const struct finding_kind *kind_of_recovery(enum tide_recovered_action action)
+{
+#define RECORDS "`tidemark recover` records it"
+    static const struct finding_kind kinds[] = {
+        [TIDE_RECOVERED_INTERRUPTED] = {"interrupted", "sessions that were interrupted", RECORDS},
+        [TIDE_RECOVERED_TIMED_OUT] = {"timed_out", "sessions whose deadline has passed", RECORDS},
+        [TIDE_RECOVERED_TOKEN_EXPIRED] = {"token_expired", "sessions whose token has expired", RECORDS},
+        [TIDE_RECOVERED_ANSWERED] = {"answered", "sessions whose default answers", RECORDS},
+        [TIDE_RECOVERED_DUE] = {"due", "sessions that are due", "`tidemark recover --run-due` continues them"},
+        [TIDE_RECOVERED_RESUMABLE] = {"resumable", "sessions that can be resumed", NULL},
+    };
+#undef RECORDS
+
+    return &kinds[action];
+}
 
 static int on_lapsed(void *arg, const struct tide_recovered *what)
 {
-    struct lapsed *l = arg;
+    struct arena a = ARENA_INIT;
+    const char *state = arena_printf(&a, "%" PRId64, what->seq);
 
-    if (l->told++ < LOOK_SESSIONS)
-        doctor_say(l->d, VERDICT_WARN,
-                   what->action == TIDE_RECOVERED_DUE ? "`tidemark recover --run-due` lets it go on"
-                                                      : "`tidemark recover` writes it down",
-                   "%s, %s: %s", what->session_id, reason_words(tide_recovered_action_name(what->action)), what->why);
+    doctor_say_of(arg, (struct doctor_subject){kind_of_recovery(what->action), what->session_id, state}, VERDICT_WARN,
+                  what->action == TIDE_RECOVERED_DUE ? "`tidemark recover --run-due` continues it"
+                                                     : "`tidemark recover` records it",
+                  "%s, %s: %s", what->session_id, reason_words(tide_recovered_action_name(what->action)), what->why);
+    arena_done(&a);
     return 0;
 }
 
 void doctor_recovery(struct doctor *d)
 {
-    struct lapsed l = {.d = d};
+    size_t before = d->report.found.n;
     struct tide_recovery r = {0};
 
     if (!d->cli->store)
         return;
-    if (tide_store_recover(d->cli->store, TIDE_RECOVER_DRY_RUN, on_lapsed, &l, &r, &d->err)) {
+    if (tide_store_recover(d->cli->store, TIDE_RECOVER_DRY_RUN, on_lapsed, d, &r, &d->err)) {
         doctor_say_error(d);
         return;
     }
-    if (l.told == 0) {
+    if (d->report.found.n == before) {
         doctor_say(d, VERDICT_OK, NULL, "`tidemark recover` would find nothing to do");
         return;
     }
@@ -187,6 +221,8 @@ static enum tide_code read_tail(struct doctor *d, struct sample *s, const char *
 
 void doctor_events(struct doctor *d)
 {
+    static const struct finding_kind damaged = {"damaged", "sessions are damaged",
+                                                "`tidemark sessions verify ID` reads all of one"};
     const struct tide_list_filter newest = {.size = sizeof newest, .limit = LOOK_SESSIONS};
     struct sample s = {.n = 0};
     bool fine = true;
@@ -196,7 +232,8 @@ void doctor_events(struct doctor *d)
         return;
     for (size_t i = 0; i < s.n; i++) {
         if (read_tail(d, &s, s.ids[i])) {
-            doctor_say(d, VERDICT_FAIL, "`tidemark sessions verify` reads all of it", "%s: %s", s.ids[i], d->err.msg);
+            doctor_say_of(d, (struct doctor_subject){.kind = &damaged, .about = s.ids[i]}, VERDICT_FAIL,
+                          "`tidemark sessions verify` reads all of it", "%s: %s", s.ids[i], d->err.msg);
             fine = false;
         }
     }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The doctor's report as people read it: one heading for each kind of finding, and the first few of them. */
+#include <stdio.h>
+
+#include "cli/commands/doctor.h"
+
+#define NAMED 3   /* of one kind, unless all are asked for */
+#define INDENT 19 /* of those below a heading */
+
+static void print_begin(struct out *out, const struct finding *f)
+{
+    out_colored(out,
+                strcmp(f->severity, "ok") == 0     ? COLOR_GREEN
+                : strcmp(f->severity, "warn") == 0 ? COLOR_YELLOW
+                                                   : COLOR_RED,
+                f->severity);
+    outf(out, "%*s%-10s ", (int)(6 - strlen(f->severity)), "", f->where);
+}
+
+static void print_finding(struct out *out, const struct finding *f)
+{
+    out_value(out, f->what);
+    if (f->todo) {
+        outf(out, ": ");
+        out_value(out, f->todo);
+    }
+    outf(out, f->forgotten ? " (forgotten)\n" : "\n");
+}
+
+static bool is_same_kind(const struct finding *a, const struct finding *b)
+{
+    return a->kind && a->kind == b->kind && strcmp(a->where, b->where) == 0 && strcmp(a->severity, b->severity) == 0;
+}
+
+/* The findings of the same kind as the i-th, which is the first of them. */
+static void print_kind(struct out *out, const struct findings *f, size_t i, size_t n, bool all)
+{
+    const struct finding_kind *kind = f->at[i].kind;
+    size_t named = all || n <= NAMED + 1 ? n : NAMED;
+
+    print_begin(out, &f->at[i]);
+    outf(out, "%zu %s%s%s\n", n, kind->many, kind->todo ? ": " : "", kind->todo ? kind->todo : "");
+    for (size_t k = i, shown = 0; k < f->n && shown < named; k++) {
+        if (!is_same_kind(&f->at[i], &f->at[k]))
+            continue;
+        outf(out, "%*s", INDENT, "");
+        print_finding(out, &f->at[k]);
+        shown++;
+    }
+    if (named < n)
+        outf(out, "%*s%zu more: `tidemark doctor --all` lists them\n", INDENT, "", n - named);
+}
+
+static bool is_first_of_kind(const struct findings *f, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (is_same_kind(&f->at[k], &f->at[i]))
+            return false;
+    return true;
+}
+
+void doctor_print(struct out *out, const struct check_report *r, bool all)
+{
+    const struct findings *f = &r->found;
+
+    for (size_t i = 0; i < f->n; i++) {
+        size_t n = 0;
+
+        if (!is_first_of_kind(f, i))
+            continue;
+        for (size_t k = i; k < f->n; k++)
+            n += is_same_kind(&f->at[i], &f->at[k]);
+        if (n > 1) {
+            print_kind(out, f, i, n, all);
+        } else {
+            print_begin(out, &f->at[i]);
+            print_finding(out, &f->at[i]);
+        }
+    }
+    if (r->forgotten && !all)
+        outf(out, "%zu forgotten, `tidemark doctor --all` shows them\n", r->forgotten);
+}
