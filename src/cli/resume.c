@@ -35,8 +35,9 @@ static enum tide_code expand_prompt(void *arg, const char *text, const char **re
 
 static bool ask_answer(void *arg, tide_session *session, struct buf *ret_json)
 {
-    (void)arg;
-    return graph_ask(session, ret_json);
+    const struct resuming *r = arg;
+
+    return graph_ask(r->cli, session, ret_json);
 }
 
 static enum tide_code ask_missing(void *arg, const struct graph_missing *list, struct buf *memory, bool *ret_asked,

@@ -7,6 +7,7 @@
 
 #include "engine/recovery_thread.h"
 #include "graph/resume.h"
+#include "session/settle.h"
 
 #define ANSWER_MAX ((size_t)1 << 20)
 
@@ -260,13 +261,13 @@ static void keep_secrets(struct graph_run *r)
     opt->memory = r->memory.len > 2 ? buf_cstr(&r->memory) : NULL;
 }
 
-/* The next stretch resumes it with this answer (JSON), bound to its question by the token. */
-static void take_answer(struct graph_run *r, const struct tide_graph_result *result, const char *answer)
+/* The next stretch resumes it with this answer (JSON; NULL: none), bound to its question by the token ("": to none). */
+static void take_answer(struct graph_run *r, const char *token, const char *answer)
 {
     struct tide_graph_options *opt = &r->want->opt;
 
     keep_secrets(r);
-    memcpy(r->token, result->token, sizeof(r->token));
+    snprintf(r->token, sizeof(r->token), "%s", token);
     r->want->resume = true;
     opt->token = r->token[0] ? r->token : NULL;
     opt->input = answer;
@@ -277,16 +278,66 @@ static void take_answer(struct graph_run *r, const struct tide_graph_result *res
     opt->fallback = 0;
 }
 
+/* Trouble with recording it is none here: a resume records it as well. */
+enum tide_code graph_lapse(tide_store *store, tide_session *session, struct tide_err *err)
+{
+    int64_t now_ms = env_now_ms(session->store->env), deadline_ms = session->state->ledger.run.deadline_ms;
+    const struct tide_session_info *info;
+    struct tide_err ignored;
+    const struct run *r;
+
+    if (deadline_ms && deadline_ms <= now_ms)
+        (void)!tide_store_recover(store, 0, NULL, NULL, NULL, &ignored);
+    if (tide_session_refresh(session, err) || tide_session_get_info(session, &info, err))
+        return err->code;
+    r = &session->state->ledger.run;
+    if (info->status == TIDE_STATUS_WAITING)
+        return info->due_ms || settle_deadline(r, now_ms) == TIDE_ON_DEADLINE_DEFAULT
+                   ? TIDE_OK
+                   : tide_fail_session(err, TIDE_WAITING, info->id, "waits for an answer");
+    if (info->status != TIDE_STATUS_INTERRUPTED_WAITING)
+        return tide_fail_session(err, TIDE_HELD, info->id, "was answered elsewhere meanwhile");
+    tide_fail_session(err, TIDE_FAILED, info->id, "waited for %s, and nobody answered before the deadline",
+                      r->wait_name ? r->wait_name : "an answer");
+    return tide_hint(err, TIDE_ACTION_RESUME, info->id);
+}
+
 static enum tide_code go(struct graph_run *r, struct tide_graph_result *ret, struct tide_err *err)
 {
     enum tide_code code;
 
+    tide_text_done(&ret->memory);
     if (r->running)
         r->running(r->arg, true);
     code = (r->want->resume ? tide_graph_resume : tide_graph_run)(r->session, r->graph, &r->want->opt, ret, err);
     if (r->running)
         r->running(r->arg, false);
     return code;
+}
+
+/*
+ * TIDE_OK: it waits, and the next stretch goes on with an answer, or at the deadline without one. An answer that was too late is
+ * refused: it goes on as it would have without. Else what it has ended with.
+ */
+static enum tide_code go_on(struct graph_run *r, enum tide_code code, const struct tide_graph_result *result,
+                            struct buf *answer, struct tide_err *err)
+{
+    bool late = code == TIDE_INVALID && answer->len;
+    enum tide_code lapsed;
+    struct tide_err ignored;
+
+    if ((code != TIDE_WAITING && !late) || !r->answer || (!late && !follow_wait(r, result)))
+        return code;
+    buf_clear(answer);
+    if (!late && r->answer(r->arg, r->session, answer)) {
+        take_answer(r, result->token, buf_cstr(answer));
+        return TIDE_OK;
+    }
+    buf_clear(answer);
+    lapsed = graph_lapse(r->setup.store, r->session, late ? &ignored : err);
+    if (!lapsed)
+        take_answer(r, "", NULL);
+    return lapsed && late ? code : lapsed; /* else it was refused for something else */
 }
 
 enum tide_code graph_run(struct graph_run *r, const char *config, struct tide_graph_result *ret, struct tide_err *err)
@@ -300,15 +351,9 @@ enum tide_code graph_run(struct graph_run *r, const char *config, struct tide_gr
         return err->code;
     r->began = true;
     sweep = recovery_thread_start(r->setup.store, sweep_ms);
-    code = go(r, ret, err);
-    while (code == TIDE_WAITING && r->answer && follow_wait(r, ret)) {
-        buf_clear(&answer);
-        if (!r->answer(r->arg, r->session, &answer))
-            break;
-        take_answer(r, ret, buf_cstr(&answer));
-        tide_text_done(&ret->memory);
+    do
         code = go(r, ret, err);
-    }
+    while (code && !(code = go_on(r, code, ret, &answer, err)));
     recovery_thread_stop(sweep);
     return code;
 }

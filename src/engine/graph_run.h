@@ -64,10 +64,17 @@ struct graph_run {
 
 /*
  * Runs it to its end, or until it waits and there is no answer; recovery of what others left goes on beside it. What `run` was
- * told of who answers holds for a resume, unless it says otherwise. `config`: as of settings_find().
+ * told of who answers holds for a resume, unless it says otherwise. `config`: as of settings_find(). While it waits for an answer
+ * here, what is set for the deadline is carried out when that passes.
  */
 enum tide_code graph_run(struct graph_run *r, const char *config, struct tide_graph_result *ret, struct tide_err *err)
     MUST_CHECK;
+
+/*
+ * There is no answer: what is set for the deadline is carried out, if that has passed. TIDE_OK: a resume goes on without an
+ * answer. TIDE_WAITING: it stays parked. Else it does not wait any more.
+ */
+enum tide_code graph_lapse(tide_store *store, tide_session *session, struct tide_err *err) MUST_CHECK;
 
 void graph_run_done(struct graph_run *r);
 

@@ -173,10 +173,14 @@ static enum tide_code look_at_graph(struct resume *r, struct buf *answer, struct
     struct graph_resume *g = &r->graph;
     struct tide_graph_options *o = &r->want.opt;
     bool asked = false;
+    enum tide_code code;
 
-    if (g->waits && f->answer && !g->look && !o->input && !o->token && !o->message && !o->checkpoint && !o->fallback &&
-        f->answer(f->arg, g->session, answer))
-        o->input = buf_cstr(answer);
+    if (g->waits && f->answer && !g->look && !o->input && !o->token && !o->message && !o->checkpoint && !o->fallback) {
+        if (f->answer(f->arg, g->session, answer))
+            o->input = buf_cstr(answer);
+        else if ((code = graph_lapse(r->store, g->session, err)) && code != TIDE_WAITING)
+            return code;
+    }
     if (f->unread && g->graph)
         graph_find_unread(g->graph, buf_view(&r->memory), f->unread, f->arg);
     if (graph_resume_look(g, err) ||

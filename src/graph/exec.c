@@ -563,7 +563,6 @@ void exec_done(struct exec *x)
     free(x->workers);
     free(x->crowd);
     free(x->failed_node);
-    free(x->lapsed);
     kept_free(x->kept);
     state_free(x->view);
     draft_done(&x->draft);

@@ -160,7 +160,6 @@ struct exec {
     struct map reasons; /* node that failed for good -> why; malloc */
 
     bool timed_out;  /* the node that is being ended was answered by its deadline */
-    char *lapsed;    /* a wait that nobody answered before its deadline; NULL: none */
     bool fresh;      /* what an earlier run left open has not been looked at */
     struct map open; /* of exec_tasks.c, and so is what it left */
     char **left;

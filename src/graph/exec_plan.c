@@ -202,25 +202,13 @@ static void name_wait(char *out, size_t size, struct str name, int64_t visit)
     snprintf(out, size, "%.*s~%s#%" PRId64, STR_ARG(begin), hex, visit);
 }
 
-/* Nobody answered in time: where the graph has a way for that it is taken, else the person is asked again. */
-static bool give_up_wait(struct exec *x, const struct place *p, const char *name, const struct task *t)
-{
-    char wait[sizeof(((struct nested_wait *)0)->name)];
-
-    name_wait(wait, sizeof wait, str_from(name), t->visit);
-    if (!x->lapsed || strcmp(x->lapsed, wait) != 0 || !spec_has_edge(p->graph, p->node, SPEC_FAILURE))
-        return false;
-    free(TAKE(x->lapsed));
-    end_failed(x, p, name, "deadline", "nobody answered before the deadline", false);
-    return true;
-}
-
-/* What a wait answers itself with. A graph that has a way for that goes on without an answer. */
+/* What a wait answers itself with. A graph that has a way for that, or for a failure, goes on without an answer. */
 static char *default_of(const struct place *p)
 {
     if (p->node->otherwise_answer)
         return mem_dup(json_source(p->node->otherwise_answer));
-    if (!p->node->deadline_ms || !spec_has_edge(p->graph, p->node, SPEC_TIMEOUT))
+    if (!p->node->deadline_ms ||
+        !(spec_has_edge(p->graph, p->node, SPEC_TIMEOUT) || spec_has_edge(p->graph, p->node, SPEC_FAILURE)))
         return NULL;
     return mem_dup(p->node->kind == SPEC_APPROVAL ? STR("false") : STR("null"));
 }
@@ -233,8 +221,6 @@ static void ask_person(struct exec *x, const struct place *p, const char *name, 
     struct str missing;
     struct json *v;
 
-    if (give_up_wait(x, p, name, t))
-        return;
     if (!place_inputs(x, p, t, (struct sight){0}, &inputs, &missing)) {
         end_missing(x, p, name, missing);
         return;

@@ -207,9 +207,6 @@ static enum tide_code open_run(struct exec *x, const struct outlook *o, struct t
     run.by = x->opt->by;
     run.retry = x->opt->retry;
     run.happened = x->opt->happened;
-    if (r->waiting && r->on_deadline != TIDE_ON_DEADLINE_DEFAULT && r->deadline_ms &&
-        r->deadline_ms <= env_now_ms(x->s->store->env))
-        x->lapsed = mem_dup(str_from(r->wait_name));
     old = old ? arena_dup(&x->scratch, str_from(old)).ptr : NULL;
     code = o->anew ? run_start_with(x->s, &run, NULL, false, &x->run, err)
                    : tide_run_resume(x->s, &run, NULL, &x->run, err);

@@ -15,6 +15,7 @@
 #include <termios.h>
 
 #include "cli/terminal/glyph.h"
+#include "base/clock.h"
 #include "cli/terminal/line_edit.h"
 #include "kit.h"
 
@@ -862,11 +863,39 @@ static void piped_lines_are_prompts(void **state)
     close(out);
 }
 
+/* Nobody types: at its time the read is over; one that is past ends it at once. */
+static void a_read_ends_when_it_is_too_late(void **state)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(1024);
+    int in[2], out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    struct line_edit *e;
+    int64_t at = wall_ms() + 50;
+
+    (void)state;
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    e = line_edit_new(&(struct line_config){.in = in[0], .out = out, .wake_fd = -1});
+    alarm(20);
+    line_edit_until(e, at);
+    assert_int_equal(line_edit_read(e, "> ", &text), LINE_LATE);
+    assert_true(wall_ms() >= at);
+    line_edit_until(e, 1);
+    assert_int_equal(line_edit_read(e, "> ", &text), LINE_LATE);
+    assert_int_equal(write(in[1], "words\n", 6), 6);
+    line_edit_until(e, 0);
+    assert_int_equal(line_edit_read(e, "> ", &text), LINE_OK);
+    assert_string_equal(buf_cstr(&text), "words");
+    alarm(0);
+    line_edit_free(e);
+    close(in[0]);
+    close(in[1]);
+    close(out);
+}
+
 /* The handler ran before the read began: nothing comes any more that would end the wait. */
 static void a_signal_before_the_read_ends_it(void **state)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(1024);
-    static volatile sig_atomic_t leave = 1;
+    static atomic_int leave = 1;
     struct line_edit *e;
     int in[2], out = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
@@ -885,6 +914,7 @@ static void a_signal_before_the_read_ends_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_read_ends_when_it_is_too_late),
         cmocka_unit_test(a_signal_before_the_read_ends_it),
         cmocka_unit_test(keys_edit_the_text),
         cmocka_unit_test(what_is_typed_ahead_is_kept),

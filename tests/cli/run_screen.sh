@@ -139,13 +139,11 @@ cat >answers.json <<'END'
 END
 open_run 80 40 run ask.json --script answers.json --session ask --set api_key=hunter
 shows 'a call is asked about, all of it' '^  > touch two$'
-shows 'with the words that answer it' '^\[y\]es or \[n\]o (an empty line leaves it parked):'
+shows 'with the keys that answer it' '^\[y\]es, \[n\]o, give a \[r\]eason, \[l\]ater?$'
 terminal send-keys -l maybe
-terminal send-keys Enter
-shows 'what is neither is asked again' 'parked): maybe$'
+shows 'what is neither is asked again' 'ater? maybe$'
 terminal send-keys -l y
-terminal send-keys Enter
-shows 'a question follows as it is' '^for tides?$'
+shows 'one key is enough, and a question follows as it is' '^  for tides?$'
 check 'the call was made' test -f two
 terminal send-keys -l 'Ébb & flow'
 terminal send-keys Enter
@@ -155,17 +153,22 @@ check_is 'the answer is as it was typed' 'Ébb & flow' "$(tidemark state ask | j
 shows 'and the tree stands below' '^└ ✓ send'
 close_run
 open_run 80 40 run ask.json --script answers.json --session later --set api_key=hunter
-shows 'it asks' '^\[y\]es or'
-terminal send-keys Enter
+shows 'it asks' '^\[y\]es, '
+terminal send-keys -l l
 wait_for test -s ended
-check_is 'an empty line leaves it parked' 7 "$(cat ended)"
+check_is 'later leaves it parked' 7 "$(cat ended)"
 shows 'with the command' '^  answer    tidemark resume later --token rt_'
 close_run
 open_run 80 40 sessions resume later --set api_key=hunter
-shows 'who comes back is asked' '^\[y\]es or'
-terminal send-keys -l n
+shows 'who comes back is asked' '^\[y\]es, '
+terminal send-keys -l r
+shows 'a reason can be given' '^reason: *$'
+terminal send-keys -l 'not today'
 terminal send-keys Enter
-shows 'and the next' '^for tides?$'
+wait_for eval 'screen | grep -c "ater?" | grep -qx 2'
+terminal send-keys -l n
+shows 'and the next' '^  for tides?$'
+check 'the model is told it' eval "tidemark log show later | grep '\"kind\":\"approval.given\"' | grep -q 'not today'"
 terminal send-keys C-d
 wait_for test -s ended
 check_is 'Ctrl-D leaves it parked, too' 7 "$(cat ended)"
@@ -173,7 +176,61 @@ close_run
 open_run 80 40 run ask.json --script answers.json --session quietly --set api_key=hunter --no-input
 wait_for test -s ended
 check_is 'told to ask nothing, it parks' 7 "$(cat ended)"
-check 'and nothing was asked' eval '! is_shown "an empty line"'
+check 'and nothing was asked' eval '! is_shown "ater?"'
+close_run
+
+# An edit shows what it would change; a node of the graph is answered with one key as well, and its reason is an output.
+cat >edit.json <<'END'
+{"tidemark_graph": 1, "id": "edit", "entry": "draft", "nodes": [
+  {"id": "draft", "type": "event_loop", "prompt": "Write", "outputs": ["text"]},
+  {"id": "ok", "type": "human_input", "kind": "approval", "question": "Send it?", "outputs": ["fine", "why"]}],
+ "edges": [{"from": "draft", "to": "ok"}]}
+END
+cat >edits.json <<'END'
+{"nodes": {"draft": [{"calls": [{"name": "edit", "args": {"path": "note.txt", "old": "two", "new": "three"}}]},
+ {"calls": [{"name": "set_output", "args": {"key": "text", "value": "tides"}}]}]}}
+END
+printf 'one\ntwo\nfour\n' >note.txt
+open_run 40 40 run edit.json --script edits.json --session edit
+shows 'an edit is shown as a diff' '^  @@ -1,3 +1,3 @@$'
+shows 'with what goes' '^  -two$'
+shows 'and what comes' '^  +three$'
+shows 'in a narrow window the keys are named shortly' '^\[y\]es \[n\]o \[r\]eason \[l\]ater?$'
+terminal send-keys -l y
+shows 'a node asks' '^? Send it?$'
+terminal send-keys -l r
+shows 'for a reason, too' '^reason: *$'
+terminal send-keys -l 'too early'
+terminal send-keys Enter
+wait_for eval 'screen | grep -c "ater?" | grep -qx 3'
+terminal send-keys -l n
+wait_for test -s ended
+check_is 'the answer and the reason are outputs' '0 too early' "$(tidemark state edit | json '$.content.memory.fine') $(tidemark state edit | json '$.content.memory.why')"
+check_is 'the file was edited' 'one three four' "$(paste -sd ' ' note.txt)"
+close_run
+
+# ---- nobody answers ----
+cat >slow.json <<'END'
+{"tidemark_graph": 1, "id": "slow", "entry": "who", "nodes": [
+  {"id": "who", "type": "human_input", "question": "Who?", "outputs": ["name"], "deadline": "500ms", "default": "nobody"}]}
+END
+open_run 80 24 run slow.json --session slow
+shows 'a question says until when' '^until 20[0-9-]* [0-9:]* UTC$'
+wait_for test -s ended
+check_is 'the default answers at the deadline, in this process' '0 nobody 1' \
+    "$(cat ended) $(tidemark state slow | json '$.content.memory.name') $(tidemark log show slow | grep -c '"kind":"run.started"')"
+close_run
+sed 's/, "default": "nobody"//' slow.json >cut.json
+open_run 80 24 run cut.json --session cut-off
+wait_for test -s ended
+check_is 'without one it is interrupted, and that is written down' '1 wait_timeout' \
+    "$(cat ended) $(tidemark log show cut-off | grep '"kind":"run.interrupted"' | json '$.reason')"
+shows 'and said' "^tidemark: session 'cut-off' waited for who#1, and nobody answered before"
+close_run
+open_run 80 24 resume cut-off
+shows 'a resume asks again' '^? Who?$'
+wait_for test -s ended
+check_is 'and is interrupted again' '1 2' "$(cat ended) $(tidemark log show cut-off | grep -c '"kind":"run.interrupted"')"
 close_run
 
 # ---- a way that is not taken ----

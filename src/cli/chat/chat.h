@@ -8,6 +8,7 @@
  *   chat_print.c     one prompt, for programs: text, JSON, a stream of JSON
  *   chat_screen.c    at a terminal: reads prompts, shows what happens
  *   chat_ask.c       asks for a word
+ *   question.c       a yes or a no, with one key; of graphs, too
  *   chat_pick.c      which chat to go on with, from a list
  *   chat_detail.c    what is asked about, as people read it
  *   chat_commands.c  /help and the others

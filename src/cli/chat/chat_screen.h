@@ -17,7 +17,7 @@ struct screen {
     struct view_usage usage;          /* of the prompt that is being worked on */
     int64_t began_ms;
     volatile sig_atomic_t presses; /* of Ctrl-C while the agent works */
-    volatile sig_atomic_t leave;
+    atomic_int leave;
     bool listed; /* a command had something to list */
 };
 

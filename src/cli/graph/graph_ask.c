@@ -1,210 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a parked graph waits for, asked at the terminal. The question stays in the store while a person thinks: whoever
- * answers nothing, or goes away, leaves it parked, and it can be answered from anywhere.
+ * What a parked graph waits for, asked at the terminal as a chat asks it (chat/question.h). The question stays in the store
+ * while a person thinks: whoever answers nothing, or goes away, leaves it parked, and it can be answered from anywhere. At
+ * its deadline it goes away by itself.
  */
 #include <stdio.h>
-#include <strings.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "cli/chat/chat_detail.h"
-#include "cli/terminal/glyph.h"
+#include "base/timefmt.h"
+#include "base/yes_no.h"
+#include "cli/chat/question.h"
 #include "cli/graph/graph_view.h"
-#include "cli/terminal/line_tty.h"
-#include "cli/line_reader.h"
+#include "cli/terminal/progress.h"
 
-#define ANSWER_MAX 65536
+#define REASON_MAX 4096
 #define LOOKED_AT 10000 /* events behind which the call that is asked about is not looked for */
 
-struct question {
+struct asked {
     struct arena arena;
-    const char *text;
-    const char *tool, *args; /* of the call that it is about, JSON; NULL: of none */
+    struct question q;
     bool approval;
+    int64_t deadline_ms; /* 0: none */
 };
 
 static int take_call(void *arg, const struct tide_event *ev)
 {
-    struct question *q = arg;
+    struct asked *w = arg;
     const struct json *args;
     struct json *body = NULL;
 
     if (strcmp(ev->kind, "approval.requested") != 0 ||
-        json_parse(&q->arena, arena_dup(&q->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL) ||
-        !str_eq(json_get_text(&q->arena, body, STR("question")), str_from(q->text)))
+        json_parse(&w->arena, arena_dup(&w->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL) ||
+        !str_eq(json_get_text(&w->arena, body, STR("question")), str_from(w->q.text)))
         return 0;
     args = json_get(body, STR("args"));
-    q->args = args ? arena_dup(&q->arena, json_source(args)).ptr : NULL;
-    q->tool = args ? arena_dup(&q->arena, json_get_text(&q->arena, body, STR("tool"))).ptr : "";
+    w->q.args = args ? arena_dup(&w->arena, json_source(args)).ptr : NULL;
+    w->q.tool = args ? arena_dup(&w->arena, json_get_text(&w->arena, body, STR("tool"))).ptr : NULL;
     return 0;
 }
 
-static bool find_question(tide_session *session, struct question *q)
+static bool find_question(tide_session *session, struct asked *w)
 {
     const struct tide_session_info *info;
     struct tide_err ignored;
     int64_t last, first;
 
-    if (tide_session_refresh(session, &ignored) || tide_session_get_info(session, &info, &ignored) ||
-        (info->deadline_ms && info->deadline_ms <= (int64_t)time(NULL) * 1000)) /* too late for an answer */
+    if (tide_session_refresh(session, &ignored) || tide_session_get_info(session, &info, &ignored))
         return false;
-    q->text = arena_dup(&q->arena, str_from(info->question ? info->question : info->wait_name)).ptr;
-    q->approval = info->wait_kind == TIDE_WAIT_APPROVAL;
+    w->q.text = arena_dup(&w->arena, str_from(info->question ? info->question : info->wait_name)).ptr;
+    w->q.working_dir = arena_dup(&w->arena, str_from(info->working_dir ? info->working_dir : ".")).ptr;
+    w->approval = info->wait_kind == TIDE_WAIT_APPROVAL;
+    w->deadline_ms = info->deadline_ms;
     last = tide_session_last_seq(session);
     first = last > LOOKED_AT ? last - LOOKED_AT : tide_session_first_seq(session);
-    if (q->approval && tide_session_read(session, 0, first, last, take_call, q, &ignored))
-        q->args = NULL; /* the question says what it is about */
+    if (w->approval && tide_session_read(session, 0, first, last, take_call, w, &ignored))
+        w->q.tool = NULL; /* the question says what it is about */
+    if (w->q.tool && !w->q.tool[0])
+        w->q.tool = NULL;
     return true;
 }
 
-/* ---- showing it ---- */
-
-/* Whatever the text holds, it cannot move the terminal. */
-static void put_lines(struct buf *out, const char *before, struct str text)
+static bool ask_approval(const struct asker *k, const struct asked *w, struct buf *ret)
 {
-    while (text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        size_t n = end ? (size_t)(end - text.ptr) : text.len;
+    AUTO(buf_done) struct buf reason = BUF_INIT(REASON_MAX);
+    enum tide_decision decision = question_decide(k, &w->q, &reason);
+    struct str word = decision == TIDE_DECIDE_DENY ? STR("\"no\"") : STR("\"yes\"");
 
-        buf_add_str(out, str_from(before));
-        glyph_clean(out, (struct str){text.ptr, n});
-        buf_add_char(out, '\n');
-        n += end != NULL;
-        text = (struct str){text.ptr + n, text.len - n};
+    if (decision == TIDE_DECIDE_LATER)
+        return false;
+    if (reason.len)
+        yes_no_put_reason(ret, word, buf_view(&reason));
+    else
+        buf_add_str(ret, word);
+    return true;
+}
+
+static bool ask_text(const struct asker *k, struct buf *ret)
+{
+    AUTO(buf_done) struct buf line = BUF_INIT(LINE_MAX_BYTES);
+    struct str text;
+
+    do {
+        if (line_edit_read(k->answers, "answer (empty leaves it parked): ", &line) != LINE_OK)
+            return false;
+        text = str_trim(buf_view(&line));
+    } while (!str_is_utf8(text, NULL));
+    json_quote(ret, text);
+    return text.len > 0;
+}
+
+static void show_question(const struct asker *k, const struct asked *w)
+{
+    char until[TIME_PEOPLE_SIZE], line[TIME_PEOPLE_SIZE + 16];
+
+    question_show(k, &w->q);
+    snprintf(line, sizeof(line), "until %s", time_people(until, w->deadline_ms));
+    if (w->deadline_ms)
+        view_notice(k->view, line);
+}
+
+bool graph_ask(const struct cli *cli, tide_session *session, struct buf *ret_answer)
+{
+    bool color = graph_has_color(cli);
+    const struct view_config look = {
+        .out = STDERR_FILENO, .err = STDERR_FILENO, .tty = true, .color = color, .dumb = !terminal_is_capable()};
+    struct asker k = {.view = view_new(&look), .out = STDERR_FILENO};
+    struct asked w = {.arena = ARENA_INIT};
+    bool answered = false;
+
+    tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before the question stood there is no answer to it */
+    k.answers = line_edit_new(&(struct line_config){
+        .in = STDIN_FILENO, .out = STDERR_FILENO, .color = color, .wake_fd = -1, .stop = &stop_signal});
+    if (find_question(session, &w)) {
+        show_question(&k, &w);
+        line_edit_until(k.answers, w.deadline_ms);
+        answered = w.approval ? ask_approval(&k, &w, ret_answer) : ask_text(&k, ret_answer);
     }
-}
-
-/* ---- the answer ---- */
-
-enum said { SAID_NOTHING, SAID_IT, SAID_SOMETHING_ELSE };
-
-static bool is_word(struct str line, const char *word)
-{
-    return (line.len == 1 || line.len == strlen(word)) && strncasecmp(line.ptr, word, line.len) == 0;
-}
-
-static enum said read_line(const struct question *q, struct str line, struct buf *ret)
-{
-    line = str_trim(line);
-    if (!line.len)
-        return SAID_NOTHING;
-    if (q->approval && !is_word(line, "yes") && !is_word(line, "no"))
-        return SAID_SOMETHING_ELSE;
-    if (!str_is_utf8(line, NULL))
-        return SAID_SOMETHING_ELSE;
-    json_quote(ret, !q->approval ? line : is_word(line, "yes") ? STR("yes") : STR("no"));
-    return SAID_IT;
-}
-
-static enum said ask_once(const struct question *q, struct line_reader *in, struct buf *ret)
-{
-    struct tide_err ignored;
-    struct str line;
-
-    fputs(q->approval ? "[y]es or [n]o (an empty line leaves it parked): "
-                      : "answer (an empty line leaves it parked): ",
-          stderr);
-    if (line_reader_next(in, true, &line, &ignored) == LINE_HERE)
-        return read_line(q, line, ret);
-    fputc('\n', stderr);
-    return SAID_NOTHING;
-}
-
-bool graph_ask(tide_session *session, struct buf *ret_answer)
-{
-    AUTO(buf_done) struct buf out = BUF_INIT((size_t)64 << 20), detail = BUF_INIT((size_t)64 << 20);
-    struct question q = {.arena = ARENA_INIT};
-    enum said said = SAID_NOTHING;
-    struct line_reader in;
-
-    line_reader_init(&in, STDIN_FILENO, ANSWER_MAX);
-    if (find_question(session, &q)) {
-        tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before the question stood there is no answer to it */
-        if (q.args && q.tool[0]) {       /* "allow bash make clean?" is cut to a line; here is room for all of it */
-            chat_detail(&detail, q.tool, q.args, STR(""));
-            buf_add_str(&out, STR("allow "));
-            glyph_clean(&out, str_from(q.tool));
-            buf_add_str(&out, STR("?\n"));
-            put_lines(&out, "  ", buf_view(&detail));
-        } else {
-            put_lines(&out, "", str_from(q.text));
-        }
-        fwrite(out.ptr ? out.ptr : "", 1, out.len, stderr);
-        do {
-            said = ask_once(&q, &in, ret_answer);
-        } while (said == SAID_SOMETHING_ELSE);
-    }
-    line_reader_done(&in);
-    arena_done(&q.arena);
-    return said == SAID_IT;
-}
-
-/* ---- what is stored nowhere ---- */
-
-#define SECRET_MAX 65536
-
-static void add_text(struct buf *memory, const char *key, struct str value)
-{
-    if (!memory->len)
-        buf_add_str(memory, STR("{}"));
-    memory->len--; /* before the closing brace: one more member */
-    if (memory->len > 1)
-        buf_add_char(memory, ',');
-    json_quote(memory, str_from(key));
-    buf_add_char(memory, ':');
-    json_quote(memory, value);
-    buf_add_char(memory, '}');
+    line_edit_free(k.answers);
+    view_free(k.view);
+    arena_done(&w.arena);
+    return answered;
 }
 
 bool graph_may_ask(const struct graph_face *f)
 {
     return !f->no_input && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
-}
-
-static enum tide_code ask_secret(struct buf *memory, const char *key, const char *node, struct tide_err *err)
-{
-    struct tide_err ignored;
-    struct line_reader in;
-    struct str line;
-    enum line_got got;
-
-    if (!str_is_utf8(str_from(key), NULL))
-        return TIDE_OK;
-    line_reader_init(&in, STDIN_FILENO, SECRET_MAX);
-    tty_quiet(STDIN_FILENO); /* first: whoever types at once is not shown either */
-    fprintf(stderr, "%s of node %s, which is never stored: ", key, node);
-    got = line_reader_next(&in, true, &line, &ignored);
-    tty_restore();
-    fputc('\n', stderr);
-    if (got == LINE_HERE && line.len)
-        add_text(memory, key, line);
-    if (in.buf.ptr)
-        explicit_bzero(in.buf.ptr, in.buf.len);
-    line_reader_done(&in);
-    return got == LINE_STOPPED ? tide_fail(err, TIDE_CANCELLED, "stopped, and nothing was done") : TIDE_OK;
-}
-
-enum tide_code graph_ask_missing(const struct graph_missing *list, struct buf *memory, bool *ret_asked,
-                                 struct tide_err *err)
-{
-    for (const struct graph_missing *m = list; m && m->key; m++) {
-        const struct graph_missing *first = list;
-
-        while (strcmp(first->key, m->key) != 0) /* once for every key, whoever needs it */
-            first++;
-        if (!m->secret || first != m)
-            continue;
-        if (ask_secret(memory, m->key, m->node, err))
-            return err->code;
-        *ret_asked = true;
-    }
-    return TIDE_OK;
-}
-
-void graph_say_unread(void *arg, const char *key, const char *near)
-{
-    (void)arg;
-    say("nobody reads '%.60s'%s%.60s%s", key, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }

@@ -72,7 +72,7 @@ static void on_event(void *arg, const struct tide_graph_event *e)
     graph_view_event(d->view, e);
 }
 
-static bool has_color(const struct cli *cli)
+bool graph_has_color(const struct cli *cli)
 {
     const char *when = args_text(&cli->args, "color"), *no = getenv("NO_COLOR");
 
@@ -107,7 +107,7 @@ static void open_view(struct graph_driving *d)
 
     if (!config_text(d->run->setup.settings.config, "log_file") && !args_on(&d->cli->args, "verbose"))
         tide_log_set(TIDE_LOG_OFF, NULL, NULL); /* it would be drawn over */
-    d->view = graph_view_open(d->run->graph, how_shown(d), has_color(d->cli));
+    d->view = graph_view_open(d->run->graph, how_shown(d), graph_has_color(d->cli));
     if (w->resume && (!w->opt.checkpoint || !session_position(d->run->session, w->opt.checkpoint, &seq, &ignored)))
         graph_view_before(d->view, d->run->session, seq);
 }
@@ -127,7 +127,7 @@ static bool on_wait(void *arg, tide_session *session, struct buf *ret_answer)
     struct graph_driving *d = arg;
 
     graph_view_pause(d->view);
-    return graph_ask(session, ret_answer);
+    return graph_ask(d->cli, session, ret_answer);
 }
 
 void graph_drive(struct graph_driving *d, struct cli *cli, const struct graph_face *f, struct graph_want *want,

@@ -4,7 +4,8 @@
  *
  *   graph_plan.c         what a resume would do
  *   graph_run.c          while it runs: signals, what is shown meanwhile
- *   graph_ask.c          what it waits for and what is stored nowhere, asked at the terminal
+ *   graph_ask.c          what it waits for, asked at the terminal
+ *   graph_missing.c      what is stored nowhere, asked for there
  *   graph_report.c       what is printed at the end: memory, question and token, what to do next
  *   graph_view.c         what is known of each node, from the events; one line an event
  *   graph_view_draw.c    the tree on a terminal, redrawn in place
@@ -90,9 +91,10 @@ enum tide_code graph_end(struct graph_driving *d, enum tide_code code, struct ti
 /* ---- asking ---- */
 
 bool graph_may_ask(const struct graph_face *f); /* somebody sits at the terminal */
+bool graph_has_color(const struct cli *cli);    /* what is drawn there, on standard error */
 
-/* Asks what the session waits for; *ret_answer is JSON. False: nobody answered, it stays parked. */
-bool graph_ask(tide_session *session, struct buf *ret_answer);
+/* Asks what the session waits for; *ret_answer is JSON. False: nobody answered, or not before its deadline. */
+bool graph_ask(const struct cli *cli, tide_session *session, struct buf *ret_answer);
 
 /* Asks without echo for what is never stored, and adds it to `memory` (a JSON object or nothing). */
 enum tide_code graph_ask_missing(const struct graph_missing *list, struct buf *memory, bool *ret_asked,

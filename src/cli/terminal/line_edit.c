@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "cli/output.h"
@@ -28,6 +29,7 @@
 #define INPUT_MAX (LINE_MAX_BYTES + ((size_t)64 << 10))
 #define ESCAPE_MS 50  /* an ESC that nothing follows for so long is the key */
 #define PASTE_MS 2000 /* a paste that stands still for so long has ended, though its mark never came */
+#define LOOK_MS 1000  /* how often the clock is looked at: one that was set, or a machine that slept, is noticed */
 #define SEARCH_MAX 200
 
 struct line_edit {
@@ -41,6 +43,7 @@ struct line_edit {
     struct buf input;
     bool pasting, ended; /* ended: no more input comes */
     char expected[16];   /* what is dropped when it comes next */
+    int64_t until_ms;    /* 0: there is no hurry */
     struct {
         bool on;
         struct buf words;
@@ -83,6 +86,11 @@ void line_edit_free(struct line_edit *e)
 bool line_edit_is_terminal(const struct line_edit *e)
 {
     return e->terminal;
+}
+
+void line_edit_until(struct line_edit *e, int64_t at_ms)
+{
+    e->until_ms = at_ms;
 }
 
 void line_edit_prefill(struct line_edit *e, struct str text)
@@ -323,7 +331,7 @@ static enum outcome work_off(struct line_edit *e, bool last)
     return outcome;
 }
 
-enum heard { HEARD_KEYS, HEARD_NOTHING, HEARD_STOP, HEARD_NEWS };
+enum heard { HEARD_KEYS, HEARD_NOTHING, HEARD_STOP, HEARD_NEWS, HEARD_LATE };
 
 static enum heard read_more(struct line_edit *e)
 {
@@ -359,12 +367,20 @@ static int wait_for(const struct line_edit *e, struct pollfd *fds, nfds_t n_fds,
     return n;
 }
 
-/* Waits for keys, for the caller's descriptor, or for a signal. */
+/* Waits for keys, for the caller's descriptor, for a signal, or until it is too late. */
 static enum heard hear_key(struct line_edit *e, int timeout_ms)
 {
     struct pollfd fds[2] = {{.fd = e->config.in, .events = POLLIN}, {.fd = e->config.wake_fd, .events = POLLIN}};
-    int n = wait_for(e, fds, e->config.wake && e->config.wake_fd >= 0 ? 2 : 1, timeout_ms);
+    int n, piece_ms;
 
+    do {
+        int64_t most_ms = timeout_ms < 0 ? LOOK_MS : timeout_ms, left_ms = e->until_ms - wall_ms();
+
+        if (e->until_ms && left_ms <= 0)
+            return HEARD_LATE;
+        piece_ms = !e->until_ms ? timeout_ms : (int)(left_ms < most_ms ? left_ms : most_ms);
+        n = wait_for(e, fds, e->config.wake && e->config.wake_fd >= 0 ? 2 : 1, piece_ms);
+    } while (n == 0 && piece_ms != timeout_ms);
     if (n < 0 && is_told_to_stop(e))
         return HEARD_STOP;
     if (n < 0)
@@ -405,9 +421,9 @@ static enum line_result edit_line(struct line_edit *e, const char *prompt, struc
         if (heard != HEARD_NOTHING && !e->pasting)
             draw_line(e, prompt);
         heard = hear_key(e, e->pasting ? PASTE_MS : e->input.len > 0 ? ESCAPE_MS : -1);
-        if (heard == HEARD_STOP || tty_ended()) {
+        if (heard == HEARD_STOP || heard == HEARD_LATE || tty_ended()) {
             line_screen_erase(&e->screen);
-            return LINE_STOPPED;
+            return heard == HEARD_LATE ? LINE_LATE : LINE_STOPPED;
         }
         if (tty_again()) /* what was drawn is not where it was */
             e->screen.rows = e->screen.row = e->screen.column = 0;
@@ -489,8 +505,8 @@ enum line_result line_edit_key(struct line_edit *e, enum line_command *ret_comma
         if (e->ended)
             return LINE_END;
         heard = hear_key(e, key.len ? PASTE_MS : e->input.len ? ESCAPE_MS : -1);
-        if (heard == HEARD_STOP || tty_ended())
-            return LINE_STOPPED;
+        if (heard == HEARD_STOP || heard == HEARD_LATE || tty_ended())
+            return heard == HEARD_LATE ? LINE_LATE : LINE_STOPPED;
         (void)tty_again();
     }
     *ret_command = key.command;
@@ -558,6 +574,8 @@ static enum line_result read_plainly(struct line_edit *e, const char *prompt, st
         } else {
             enum heard heard = hear_key(e, -1);
 
+            if (heard == HEARD_LATE)
+                return LINE_LATE;
             if (heard == HEARD_STOP || heard == HEARD_NEWS)
                 return LINE_STOPPED;
         }

@@ -3,7 +3,8 @@
 #ifndef CLI_TERMINAL_LINE_EDIT_H
 #define CLI_TERMINAL_LINE_EDIT_H
 
-#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "cli/terminal/line_keys.h"
@@ -13,6 +14,7 @@ enum line_result {
     LINE_CANCELLED, /* Ctrl-C, and there was nothing to clear */
     LINE_END,       /* Ctrl-D on an empty line, or the end of the input */
     LINE_STOPPED,   /* a signal came, or `wake` or `stop` said so; what was typed is there again at the next read */
+    LINE_LATE,      /* the time of line_edit_until() has come */
 };
 
 /* What could stand in the place of the word before the cursor. */
@@ -30,7 +32,7 @@ struct line_config {
     line_complete_fn *complete; /* for Tab; may be NULL */
     int wake_fd;                /* -1: none. Readable: the line is taken away, wake called, the line drawn again */
     bool (*wake)(void *arg);    /* must make wake_fd unreadable; true: stop reading */
-    const volatile sig_atomic_t *stop; /* set by a handler, maybe before it reads: stop reading. May be NULL */
+    const atomic_int *stop;     /* set by a handler, maybe before it reads: stop reading. May be NULL */
 };
 
 struct line_edit;
@@ -51,6 +53,9 @@ bool line_edit_more(struct line_edit *e);
 
 /* This text, when it is what comes next, is dropped: the rest of a word whose first letter was enough. An Enter alone as well. */
 void line_edit_expect(struct line_edit *e, const char *rest);
+
+/* At this time (Unix milliseconds; 0: never) reading ends with LINE_LATE. */
+void line_edit_until(struct line_edit *e, int64_t at_ms);
 
 /* What the next read begins with. */
 void line_edit_prefill(struct line_edit *e, struct str text);
