@@ -2,6 +2,9 @@
 /* Members are always there, null when not set, so that programs need not ask first. */
 #include "engine/session_words.h"
 #include "engine/shapes.h"
+#include "session/session_file.h"
+
+_Static_assert(offsetof(struct session_row, info) == 0, "what a session file has alike is taken from a row as it is");
 
 static const struct tide_session_info *info_of(const void *data)
 {
@@ -169,8 +172,7 @@ const struct shape shape_session = {
             {"is_resumable", SHAPE_BOOL, AT(is_resumable), 0, "a person may resume it"},
             {"needs_resume", SHAPE_BOOL, AT(needs_resume), 0, "it stands still until somebody resumes it"},
             {"trusted", SHAPE_BOOL, AT(trusted), 0, "it began here or was trusted; else nothing of it runs"},
-            {"created_at", SHAPE_TIME, AT(created_ms), SHAPE_NULLABLE, "when it was made"},
-            {"updated_at", SHAPE_TIME, AT(updated_ms), SHAPE_NULLABLE, "when its last event was appended"},
+            {"", SHAPE_MEMBERS, .of = &shape_session_times},
             {"first_seq", SHAPE_INT, AT(first_seq), SHAPE_NULLABLE, "its first event", .has = is_known},
             {"last_seq", SHAPE_INT, AT(last_seq), SHAPE_NULLABLE, "its last event", .has = is_known},
             {"parent", SHAPE_OBJECT, .flags = SHAPE_NULLABLE, .help = "of a fork: what it was made from",
@@ -227,9 +229,7 @@ static const struct shape shape_wait = {
             {"kind", SHAPE_TEXT, AT(wait_word), 0, "what is waited for"},
             {"name", SHAPE_TEXT, AT(wait_name), SHAPE_NULLABLE, "its name"},
             {"question", SHAPE_TEXT, AT(question), SHAPE_NULLABLE, "what is asked"},
-            {"since_seq", SHAPE_INT, AT(wait_since_seq), 0, "the event at which the wait began"},
-            {"resume_token_id", SHAPE_TEXT, AT(resume_token_id), SHAPE_NULLABLE, "the token that answers it"},
-            {"deadline_at", SHAPE_TIME, AT(deadline_ms), SHAPE_NULLABLE, "when the wait is over without an answer"},
+            {"", SHAPE_MEMBERS, .of = &shape_session_wait},
             {"on_deadline", SHAPE_TEXT, AT(on_deadline), SHAPE_NULLABLE, "what happens then",
              .words = "interrupt default fail", .has = has_deadline, .put = put_on_deadline},
             {"default", SHAPE_ANY, AT(default_answer), SHAPE_NULLABLE, "the answer that it gives itself then",
@@ -242,25 +242,13 @@ static const struct shape shape_wait = {
 static const struct shape shape_latest_run = {
     .members =
         (const struct shape_member[]){
-            {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_NULLABLE, "its id"},
-            {"boot_id", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that ran it"},
-            {"started_at", SHAPE_TIME, AT(run_started_ms), SHAPE_NULLABLE, "when it began"},
-            {"ended_at", SHAPE_TIME, AT(run_ended_ms), SHAPE_NULLABLE, "when it ended; null: it has not"},
+            {"", SHAPE_MEMBERS, .of = &shape_session_run},
             {"wait", SHAPE_OBJECT, .flags = SHAPE_NULLABLE, .help = "what it waits for", .of = &shape_wait,
              .has = has_wait},
             {.name = NULL},
         },
 };
 
-static const struct shape shape_recovered = {
-    .members =
-        (const struct shape_member[]){
-            {"last_boot_seen", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that last ran something"},
-            {"interruption", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why its latest run was interrupted",
-             .has = is_interrupted},
-            {.name = NULL},
-        },
-};
 #undef AT
 
 #define AT(member) SHAPE_AT(struct session_detail, member)
@@ -279,7 +267,7 @@ const struct shape shape_session_detail = {
             {"total_checkpoints", SHAPE_INT, AT(total_checkpoints), 0, "how many it has"},
             {"usage", SHAPE_OBJECT, AT(usage), 0, "what models were asked", .of = &shape_usage},
             {"run", SHAPE_OBJECT, AT(row), SHAPE_NULLABLE, "its latest run", .of = &shape_latest_run, .has = has_run},
-            {"recovery", SHAPE_OBJECT, AT(row), 0, "what recovery knows of it", .of = &shape_recovered},
+            {"recovery", SHAPE_OBJECT, AT(row.info), 0, "what recovery knows of it", .of = &shape_session_recovery},
             {.name = NULL},
         },
 };

@@ -11,13 +11,37 @@
 
 /* ---- the session ---- */
 
+/* What faces show of a session and what its file has alike. */
+
+#define AT(member) SHAPE_AT(struct tide_session_info, member)
+
+static bool is_interrupted(const void *info)
+{
+    return ((const struct tide_session_info *)info)->outcome == TIDE_OUTCOME_INTERRUPTED;
+}
+
+SHAPE(session_times, "", {"created_at", SHAPE_TIME, AT(created_ms), SHAPE_NULLABLE, "when it was made"},
+      {"updated_at", SHAPE_TIME, AT(updated_ms), SHAPE_NULLABLE, "when its last event was appended"});
+
+SHAPE(session_run, "", {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_NULLABLE, "its id"},
+      {"boot_id", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that ran it"},
+      {"started_at", SHAPE_TIME, AT(run_started_ms), SHAPE_NULLABLE, "when it began"},
+      {"ended_at", SHAPE_TIME, AT(run_ended_ms), SHAPE_NULLABLE, "when it ended; null: it has not"});
+
+SHAPE(session_wait, "", {"since_seq", SHAPE_INT, AT(wait_since_seq), 0, "the event at which the wait began"},
+      {"resume_token_id", SHAPE_TEXT, AT(resume_token_id), SHAPE_NULLABLE, "the token that answers it"},
+      {"deadline_at", SHAPE_TIME, AT(deadline_ms), SHAPE_NULLABLE, "when the wait is over without an answer"});
+
+SHAPE(session_recovery, "",
+      {"last_boot_seen", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that last ran something"},
+      {"interruption", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why its latest run was interrupted",
+       .has = is_interrupted});
+#undef AT
+
 struct session_file {
-    const char *id, *run_id, *boot_id, *reason;
-    struct str title, working_dir, provider; /* provider: JSON */
-    int64_t created_ms, updated_ms, last_seq, started_ms, ended_ms;
+    struct tide_session_info info;    /* first: the shapes above take either */
+    struct str working_dir, provider; /* provider: JSON */
     bool has_run, has_wait;
-    const char *wait_kind, *token_id;
-    int64_t since_seq, deadline_ms;
 };
 
 static bool has_wait(const void *file)
@@ -31,32 +55,26 @@ static bool has_run(const void *file)
 }
 
 #define AT(member) SHAPE_AT(struct session_file, member)
+#define ALIKE(shape)                                                                                                   \
+    {                                                                                                                  \
+        "", SHAPE_MEMBERS, AT(info), 0, "", .of = &(shape)                                                             \
+    }
 
-static SHAPE(file_wait, "", {"kind", SHAPE_TEXT, AT(wait_kind), SHAPE_NULLABLE, "what is waited for"},
-             {"since_seq", SHAPE_INT, AT(since_seq), 0, "the event at which the wait began"},
-             {"resume_token_id", SHAPE_TEXT, AT(token_id), SHAPE_NULLABLE, "the token that answers it"},
-             {"deadline_at", SHAPE_TIME, AT(deadline_ms), SHAPE_NULLABLE, "when it is over without an answer"});
+static SHAPE(file_wait, "", {"kind", SHAPE_TEXT, AT(info.wait_word), SHAPE_NULLABLE, "what is waited for"},
+             ALIKE(shape_session_wait));
 
-static SHAPE(file_run, "", {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_NULLABLE, "its id"},
-             {"boot_id", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that ran it"},
-             {"started_at", SHAPE_TIME, AT(started_ms), SHAPE_NULLABLE, "when it began"},
-             {"ended_at", SHAPE_TIME, AT(ended_ms), SHAPE_NULLABLE, "when it ended; null: it has not"},
+static SHAPE(file_run, "", ALIKE(shape_session_run),
              {"wait", SHAPE_OBJECT, .flags = SHAPE_NULLABLE, .help = "what it waits for", .of = &shape_file_wait,
               .has = has_wait});
 
-static SHAPE(file_recovery, "",
-             {"last_boot_seen", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that last ran something"},
-             {"interruption", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why its latest run was interrupted"});
-
 SHAPE(session_file, "A session as the file beside its log in a store of files (sessions/ID.json).",
-      {"id", SHAPE_TEXT, AT(id), 0, "its id"}, {"title", SHAPE_STR, AT(title), SHAPE_NULLABLE, "its title"},
+      {"id", SHAPE_TEXT, AT(info.id), 0, "its id"}, {"title", SHAPE_TEXT, AT(info.title), SHAPE_NULLABLE, "its title"},
       {"working_dir", SHAPE_STR, AT(working_dir), SHAPE_NULLABLE, "where its programs and tools work"},
       {"provider", SHAPE_ANY, AT(provider), SHAPE_NULLABLE, "the provider and model of its agent"},
-      {"created_at", SHAPE_TIME, AT(created_ms), SHAPE_NULLABLE, "when it was made"},
-      {"updated_at", SHAPE_TIME, AT(updated_ms), SHAPE_NULLABLE, "when its last event was appended"},
-      {"last_seq", SHAPE_INT, AT(last_seq), 0, "its last event"},
+      ALIKE(shape_session_times), {"last_seq", SHAPE_INT, AT(info.last_seq), 0, "its last event"},
       {"run", SHAPE_OBJECT, .flags = SHAPE_NULLABLE, .help = "its latest run", .of = &shape_file_run, .has = has_run},
-      {"recovery", SHAPE_OBJECT, .help = "what recovery knows of it", .of = &shape_file_recovery});
+      {"recovery", SHAPE_OBJECT, .help = "what recovery knows of it", .of = &shape_session_recovery});
+#undef ALIKE
 #undef AT
 
 /* ---- its tokens ---- */
@@ -127,27 +145,27 @@ void session_file_write(struct buf *out, const struct state *s, const struct hea
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json_out o = json_out_to(&compact);
     const struct run *r = &s->ledger.run;
+    struct str title = info_text(&a, &s->info, STR("title"));
     const struct session_file file = {
-        .id = s->session,
-        .title = none_if_empty(info_text(&a, &s->info, STR("title"))),
+        .info = {.id = s->session,
+                 .title = title.len ? arena_dup(&a, title).ptr : NULL,
+                 .created_ms = time_or_none(session_created_ms(s, h)),
+                 .updated_ms = time_or_none(s->ts_ms),
+                 .last_seq = s->seq,
+                 .run_id = text_or_null(r->run_id),
+                 .boot_id = text_or_null(r->boot_id),
+                 .run_started_ms = time_or_none(r->started_ms),
+                 .run_ended_ms = r->end == RUN_OPEN ? 0 : time_or_none(r->ended_ms),
+                 .wait_word = text_or_null(r->wait_kind),
+                 .wait_since_seq = r->since_seq,
+                 .resume_token_id = text_or_null(r->token_id),
+                 .deadline_ms = time_or_none(r->deadline_ms),
+                 .outcome = r->end == RUN_INTERRUPTED ? TIDE_OUTCOME_INTERRUPTED : TIDE_OUTCOME_NONE,
+                 .reason = r->reason ? text_or_null(r->reason) : "interrupted"},
         .working_dir = none_if_empty(info_text(&a, &s->info, STR("working_dir"))),
         .provider = str_from(map_get(&s->info.fields, STR("provider"))),
-        .created_ms = time_or_none(session_created_ms(s, h)),
-        .updated_ms = time_or_none(s->ts_ms),
-        .last_seq = s->seq,
         .has_run = r->end != RUN_NONE,
-        .run_id = text_or_null(r->run_id),
-        .boot_id = text_or_null(r->boot_id),
-        .started_ms = time_or_none(r->started_ms),
-        .ended_ms = r->end == RUN_OPEN ? 0 : time_or_none(r->ended_ms),
         .has_wait = r->waiting && (r->end == RUN_OPEN || r->end == RUN_INTERRUPTED), /* there is something to answer */
-        .wait_kind = text_or_null(r->wait_kind),
-        .since_seq = r->since_seq,
-        .token_id = text_or_null(r->token_id),
-        .deadline_ms = time_or_none(r->deadline_ms),
-        .reason = r->end != RUN_INTERRUPTED ? NULL
-                  : r->reason               ? text_or_null(r->reason)
-                                            : "interrupted",
     };
 
     shape_put(&o, &shape_session_file, &file);

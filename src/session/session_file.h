@@ -9,6 +9,9 @@
 
 extern const struct shape shape_session_file, shape_tokens_file;
 
+/* Members of a struct tide_session_info, for every shape that has them: SHAPE_MEMBERS. */
+extern const struct shape shape_session_times, shape_session_run, shape_session_wait, shape_session_recovery;
+
 /* When it was made: as its description says, of another program's session, else by its first event. */
 int64_t session_created_ms(const struct state *s, const struct head *h);
 
