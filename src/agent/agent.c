@@ -14,6 +14,7 @@
 
 #include "base/invariant.h"
 #include "session/redact.h"
+#include "session/usage_json.h"
 
 #define LOOK_NS 100000000 /* between looks at what others want */
 
@@ -587,6 +588,7 @@ static void list_instructions(const struct tide_agent *a, struct json_out *o)
 enum tide_code tide_agent_get_info(tide_agent *a, struct tide_text *ret_json, struct tide_err *err)
 {
     const struct ledger *l = &a->s->state->ledger;
+    const struct tide_usage usage = usage_of(l);
     struct buf out = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&out);
 
@@ -601,10 +603,7 @@ enum tide_code tide_agent_get_info(tide_agent *a, struct tide_text *ret_json, st
     json_out_kint(&o, STR("messages"), (int64_t)a->conversation.n);
     json_out_kint(&o, STR("context_tokens"), a->conversation.context_tokens);
     json_out_kint(&o, STR("max_context_tokens"), a->opt.max_context_tokens);
-    json_out_kint(&o, STR("input_tokens"), l->input_tokens);
-    json_out_kint(&o, STR("output_tokens"), l->output_tokens);
-    json_out_kint(&o, STR("cached_tokens"), l->cached_tokens);
-    json_out_kraw(&o, STR("cost"), str_from(arena_printf(&a->scratch, "%.9f", (double)l->cost_nano / 1e9)));
+    usage_put(&o, &usage, USAGE_CACHED | USAGE_COST);
     json_out_key(&o, STR("tools"));
     json_out_begin(&o, '[');
     agent_each_tool(a, list_tool, &(struct listing){a, &o});

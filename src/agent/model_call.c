@@ -5,6 +5,7 @@
  * so that a restart in the middle of a pause does not begin it anew.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -16,6 +17,7 @@
 #include "base/utf8.h"
 #include "session/redact.h"
 #include "session/retry.h"
+#include "session/usage_json.h"
 
 #define SLEEP_PIECE_MS 50
 #define TICK_MS 100
@@ -332,14 +334,14 @@ static void put_answer(struct tide_agent *a, const struct model_answer *answer, 
 static void put_usage(struct tide_agent *a, const struct model_usage *u, int64_t turn)
 {
     double cost = budget_cost(a, u);
+    const struct tide_usage usage = {.input_tokens = u->input_tokens,
+                                     .output_tokens = u->output_tokens,
+                                     .cached_tokens = u->cached_tokens,
+                                     .cost_nano = cost > 0 ? llround(cost * 1e9) : 0};
     struct json_out *o = agent_open(a, "llm.usage", turn);
 
     json_out_kstr(o, STR("model"), str_from(a->model));
-    json_out_kint(o, STR("input_tokens"), u->input_tokens);
-    json_out_kint(o, STR("output_tokens"), u->output_tokens);
-    json_out_kint(o, STR("cached_tokens"), u->cached_tokens);
-    if (cost >= 0)
-        json_out_kraw(o, STR("cost"), str_from(arena_printf(&a->scratch, "%.9f", cost)));
+    usage_put(o, &usage, USAGE_CACHED | (cost >= 0 ? USAGE_COST : 0)); /* no price is known: no cost */
     agent_close(a);
     agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_USAGE,
                                              .turn = turn,

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "engine/shapes.h"
+#include "session/usage_json.h"
 
 static void put_cost(struct json_out *o, const void *data)
 {
-    const struct tide_usage *u = data;
-    char cost[48];
-
-    snprintf(cost, sizeof(cost), "%" PRId64 ".%09" PRId64, u->cost_nano / 1000000000, u->cost_nano % 1000000000);
-    json_out_raw(o, str_from(cost));
+    usage_put_cost(o, ((const struct tide_usage *)data)->cost_nano);
 }
 
 #define AT(member) SHAPE_AT(struct tide_usage, member)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "graph/exec.h"
+#include "session/usage_json.h"
 
 /* ---- those that are there ---- */
 
@@ -118,6 +119,7 @@ static void put_count(struct json_out *o, const char *key, int64_t n)
 static void write_metrics(const struct exec *x, struct json_out *o)
 {
     const struct position *p = &x->view->content.position;
+    const struct tide_usage usage = usage_of(&x->s->state->ledger);
     size_t n = 0;
 
     json_out_key(o, STR("metrics"));
@@ -131,8 +133,7 @@ static void write_metrics(const struct exec *x, struct json_out *o)
             json_out_str(o, map_key(e));
         json_out_end(o, ']');
     }
-    put_count(o, "input_tokens", x->s->state->ledger.input_tokens);
-    put_count(o, "output_tokens", x->s->state->ledger.output_tokens);
+    usage_put(o, &usage, USAGE_NONZERO);
     put_count(o, "degraded_events", x->s->state->ledger.run.degraded + (int64_t)x->run->backlog.n);
     json_out_end(o, '}');
 }

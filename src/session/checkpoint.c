@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "session/event_draft.h"
 #include "session/session.h"
+#include "session/usage_json.h"
 
 static enum tide_checkpoint_type type_of(const char *word)
 {
@@ -66,7 +67,8 @@ const char *checkpoint_describe(char out[CHECKPOINT_SAYS], enum tide_checkpoint_
 
 /* What the events before the checkpoint in the same append add to the state. */
 struct ahead {
-    int64_t failures, messages, input_tokens, output_tokens;
+    int64_t failures, messages;
+    struct tide_usage usage;
 };
 
 static struct ahead look_ahead(const struct draft *d)
@@ -83,20 +85,23 @@ static struct ahead look_ahead(const struct draft *d)
         if (strcmp(ev->kind, "llm.usage") != 0 ||
             json_parse(&a, (struct str){ev->body, ev->body_len}, NULL, &body, NULL, NULL))
             continue;
-        sum.input_tokens += json_get_int(body, STR("input_tokens"), 0);
-        sum.output_tokens += json_get_int(body, STR("output_tokens"), 0);
+        sum.usage.input_tokens += json_get_int(body, STR("input_tokens"), 0);
+        sum.usage.output_tokens += json_get_int(body, STR("output_tokens"), 0);
     }
     return sum;
 }
 
 static void write_metrics(struct json_out *o, const struct state *s, const struct ahead *more)
 {
+    struct tide_usage usage = usage_of(&s->ledger);
+
+    usage.input_tokens += more->usage.input_tokens;
+    usage.output_tokens += more->usage.output_tokens;
     json_out_key(o, STR("metrics"));
     json_out_begin(o, '{');
     json_out_kint(o, STR("failures"), s->content.failures + more->failures);
     json_out_kint(o, STR("messages"), s->content.messages + more->messages);
-    json_out_kint(o, STR("input_tokens"), s->ledger.input_tokens + more->input_tokens);
-    json_out_kint(o, STR("output_tokens"), s->ledger.output_tokens + more->output_tokens);
+    usage_put(o, &usage, 0);
     if (s->ledger.run.degraded)
         json_out_kint(o, STR("degraded_events"), s->ledger.run.degraded);
     json_out_end(o, '}');

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "session/session.h"
 #include "session/status.h"
+#include "session/usage_json.h"
 
 int event_hand_out(void *arg, const struct event *ev)
 {
@@ -185,8 +186,7 @@ enum tide_code tide_session_get_usage(tide_session *s, int64_t seq, struct tide_
     ERR_LOCAL(err);
     code = session_state(s, seq, &own, &state, err);
     if (!code)
-        *ret_usage = (struct tide_usage){state->ledger.input_tokens, state->ledger.output_tokens,
-                                         state->ledger.cached_tokens, state->ledger.calls, state->ledger.cost_nano};
+        *ret_usage = usage_of(&state->ledger);
     return code;
 }
 
