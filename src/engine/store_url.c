@@ -104,7 +104,7 @@ static enum tide_code check_path(const char *given, size_t scheme, struct tide_e
 {
     const char *path = given + scheme;
 
-    if (!path[strspn(path, " \t\r\n")])
+    if (str_is_blank(str_from(path)))
         return tide_fail(err, TIDE_INVALID, "the path is empty: give " KNOWN_STORES ", or the path of a database");
     if (scheme && path[0] == '/' && path[1] == '/' && path[2] != '/')
         return tide_fail(err, TIDE_INVALID, "'%.60s': no store is on another machine: give %.*s/DIR or %.*sDIR", given,
@@ -166,10 +166,14 @@ static enum tide_code check_key_len(size_t len, struct tide_err *err)
                      len > STORE_KEY_MAX ? "more than " : "", len > STORE_KEY_MAX ? (size_t)STORE_KEY_MAX : len);
 }
 
-/* Reads the key from a descriptor; one byte more than a key and its newline shows that it is too long. */
+/*
+ * Reads the key from a descriptor; one byte more than a key and its newline shows that it is too long. Not by buf_read_fd(): a
+ * key stays on the stack, which is wiped.
+ */
 static enum tide_code key_from_fd(int fd, unsigned char key[STORE_KEY_MAX], size_t *ret_len, struct tide_err *err)
 {
     unsigned char bytes[STORE_KEY_MAX + 2];
+    enum tide_code code;
     size_t len = 0;
     ssize_t n;
 
@@ -177,16 +181,13 @@ static enum tide_code key_from_fd(int fd, unsigned char key[STORE_KEY_MAX], size
         n = read(fd, bytes + len, sizeof(bytes) - len);
         len += n > 0 ? (size_t)n : 0;
     } while (n > 0 || (n < 0 && errno == EINTR));
-    if (n < 0)
-        return tide_fail_errno(err, errno, "read the key");
     if (len > 0 && len <= STORE_KEY_MAX + 1 && bytes[len - 1] == '\n')
         len--;
-    if (check_key_len(len, err))
-        return err->code;
-    memcpy(key, bytes, len);
+    code = n < 0 ? tide_fail_errno(err, errno, "read the key") : check_key_len(len, err);
+    if (!code)
+        memcpy(key, bytes, *ret_len = len);
     explicit_bzero(bytes, sizeof(bytes));
-    *ret_len = len;
-    return TIDE_OK;
+    return code;
 }
 
 enum tide_code store_key_file(const char *path, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,

@@ -13,43 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-struct proc_stat {
-    char state;
-    int64_t threads;
-    uint64_t start_time;
-};
-
-/* The file's text without its last newline; false when it cannot be read. */
-static bool read_small(const char *path, char *out, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
-
-    if (fd < 0)
-        return false;
-    do {
-        n = read(fd, out, size - 1);
-    } while (n < 0 && errno == EINTR);
-    close(fd);
-    if (n <= 0)
-        return false;
-    out[n - (out[n - 1] == '\n')] = '\0';
-    return true;
-}
-
-/* Fields 3 (state), 20 (threads) and 22 (start time). The name, field 2, may hold spaces and parentheses. */
-static bool read_proc_stat(const char *path, struct proc_stat *ret)
-{
-    char text[1024];
-
-    if (!read_small(path, text, sizeof text))
-        return false;
-    const char *after_name = strrchr(text, ')');
-    return after_name && sscanf(after_name,
-                                ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                                "%" SCNd64 " %*s %" SCNu64,
-                                &ret->state, &ret->threads, &ret->start_time) == 3;
-}
+#include "env/proc_stat.h"
 
 static void look_at_self(struct env_proc *ret)
 {
@@ -57,11 +21,11 @@ static void look_at_self(struct env_proc *ret)
     struct stat ns;
 
     *ret = (struct env_proc){.pid = getpid()};
-    if (!read_small("/proc/sys/kernel/random/boot_id", ret->kernel_boot, sizeof ret->kernel_boot))
+    if (!proc_read("/proc/sys/kernel/random/boot_id", ret->kernel_boot, sizeof ret->kernel_boot))
         ret->kernel_boot[0] = '\0';
     if (stat("/proc/self/ns/pid", &ns) == 0)
         ret->pid_ns = ns.st_ino;
-    if (read_proc_stat("/proc/self/stat", &ps))
+    if (proc_stat_read(0, &ps))
         ret->start_time = ps.start_time;
 }
 
@@ -89,15 +53,11 @@ void env_real_self(struct env *e, struct env_proc *ret)
     *ret = self_known;
 }
 
-/*
- * An earlier boot of this machine looks like another machine here. A first thread that has ended while
- * others run shows as a zombie, but the process lives.
- */
+/* An earlier boot of this machine looks like another machine here. */
 enum env_life env_real_life(struct env *e, const struct env_proc *who)
 {
     struct env_proc self;
     struct proc_stat ps;
-    char path[64];
 
     env_real_self(e, &self);
     if (!self.kernel_boot[0] || !self.pid_ns || strcmp(self.kernel_boot, who->kernel_boot) != 0 ||
@@ -107,14 +67,11 @@ enum env_life env_real_life(struct env *e, const struct env_proc *who)
         return ENV_ALIVE;
     if (who->pid <= 0 || who->pid > INT_MAX)
         return ENV_DEAD;
-    snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", who->pid);
-    if (!read_proc_stat(path, &ps)) /* gone, or hidden from us (hidepid), when nothing more can be told */
+    if (!proc_stat_read((pid_t)who->pid, &ps)) /* gone, or hidden from us (hidepid), when nothing more can be told */
         return kill((pid_t)who->pid, 0) != 0 && errno == ESRCH ? ENV_DEAD : ENV_ELSEWHERE;
-    if (ps.start_time != who->start_time || ps.state == 'X' || ps.state == 'x')
+    if (ps.start_time != who->start_time || !proc_stat_lives(&ps))
         return ENV_DEAD;
-    if (ps.state == 'T' || ps.state == 't')
-        return ENV_STOPPED;
-    return ps.state == 'Z' && ps.threads <= 1 ? ENV_DEAD : ENV_ALIVE;
+    return ps.state == 'T' || ps.state == 't' ? ENV_STOPPED : ENV_ALIVE;
 }
 
 /*

@@ -60,7 +60,11 @@ static enum tide_code read_fd(struct user_key *k, int fd, const char *from, stru
     size_t len = 0;
     ssize_t n;
 
-    do { /* from its beginning, where it has one: a process that was started by another finds it read */
+    /*
+     * From its beginning, where it has one: a process that was started by another finds it read. Not by buf_read_fd(): a key
+     * stays on the stack, which is wiped.
+     */
+    do {
         n = seekable ? pread(fd, bytes + len, sizeof bytes - len, (off_t)len)
                      : read(fd, bytes + len, sizeof bytes - len);
         len += n > 0 ? (size_t)n : 0;
@@ -268,21 +272,15 @@ static bool has_line(struct str text, struct str line)
 bool user_place_is_known(const char *url)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(PLACES_MAX);
-    char path[PATH_MAX], piece[4096];
-    bool bad;
-    ssize_t n;
-    int fd;
+    char path[PATH_MAX];
+    int bad;
 
     if (strchr(url, '\n') || !places_path(true, path))
         return true;
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return errno != ENOENT;
-    while ((n = read(fd, piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR))
-        buf_add(&text, piece, n > 0 ? (size_t)n : 0);
-    bad = n < 0 || text.failed;
-    close(fd);
-    return bad || has_line(buf_view(&text), str_from(url));
+    bad = buf_read_file(&text, path);
+    if (bad == ENOENT)
+        return false;
+    return bad || text.failed || has_line(buf_view(&text), str_from(url));
 }
 
 void user_place_note(const char *url)

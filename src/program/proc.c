@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/invariant.h"
+#include "env/proc_stat.h"
 #include "program/guard.h"
 
 #define STATUS_LOST (255 << 8) /* somebody else in our process has taken it: nobody knows, so it counts as failed */
@@ -387,21 +388,9 @@ void proc_follow_stop(struct proc *p)
 
 uint64_t proc_start_time(pid_t pid)
 {
-    char path[40], text[1024];
-    const char *at;
-    ssize_t n;
-    int fd;
+    struct proc_stat p;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    at = strrchr(text, ')'); /* the name before it may hold anything */
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    return at ? strtoull(at + 1, NULL, 10) : 0;
+    return proc_stat_read(pid, &p) ? p.start_time : 0;
 }
 
 static bool replaced(const char *entry, char *const *sets)

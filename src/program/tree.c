@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/invariant.h"
 #include "base/mem.h"
+#include "env/proc_stat.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -39,27 +40,9 @@ static char *read_whole(const char *path, size_t *ret_len)
     return buf_take(&text);
 }
 
-/* Parent and group of a process that lives. One whose first thread has ended while others run shows as a zombie. */
-static bool is_living(pid_t pid, pid_t *ret_parent, pid_t *ret_group)
+static bool is_living(pid_t pid, struct proc_stat *ret)
 {
-    char path[40], *text, *at, state = 'X';
-    int parent, group;
-    long threads;
-    bool living;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    text = read_whole(path, NULL);
-    at = text ? strrchr(text, ')') : NULL; /* the name before it may hold anything; threads are field 20 */
-    living = at && sscanf(at,
-                          ") %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                          "%ld",
-                          &state, &parent, &group, &threads) == 4;
-    free(text);
-    if (!living || state == 'X' || (state == 'Z' && threads <= 1))
-        return false;
-    *ret_parent = parent;
-    *ret_group = group;
-    return true;
+    return proc_stat_read(pid, ret) && proc_stat_lives(ret);
 }
 
 struct walk {
@@ -73,11 +56,11 @@ static size_t walk_children(const struct walk *w, pid_t pid, int depth);
 static size_t visit_process(const struct walk *w, pid_t above, pid_t pid, int depth)
 {
     int fd = w->number ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-    pid_t parent = 0, group;
-    bool living = is_living(pid, &parent, &group);
+    struct proc_stat p;
+    bool living = is_living(pid, &p);
     size_t n = walk_children(w, pid, depth + 1);
 
-    if (living && fd >= 0 && (parent == above || parent == w->root))
+    if (living && fd >= 0 && (p.parent == above || p.parent == w->root))
         syscall(SYS_pidfd_send_signal, fd, w->number, NULL, 0);
     if (fd >= 0)
         close(fd);
@@ -154,9 +137,9 @@ static size_t each_process(process_fn *fn, void *arg)
 
 static bool is_in_group(void *arg, pid_t pid)
 {
-    pid_t parent, of;
+    struct proc_stat p;
 
-    return is_living(pid, &parent, &of) && of == *(const pid_t *)arg;
+    return is_living(pid, &p) && p.group == *(const pid_t *)arg;
 }
 
 size_t tree_group_size(pid_t group)
@@ -196,7 +179,7 @@ static char *read_of(pid_t pid, const char *name, size_t *ret_len)
 /* What it shows of its environment has the entry; *ret_empty: it shows none and may have one. */
 static bool shows_entry(pid_t pid, const char *entry, bool *ret_empty)
 {
-    pid_t parent, group;
+    struct proc_stat p;
     size_t len = 0;
     char *text = read_of(pid, "environ", &len);
     bool found = false;
@@ -206,7 +189,7 @@ static bool shows_entry(pid_t pid, const char *entry, bool *ret_empty)
         return false;
     for (size_t at = 0; at < len && !found; at += strlen(text + at) + 1)
         found = strcmp(text + at, entry) == 0;
-    *ret_empty = len == 0 && is_living(pid, &parent, &group) && group > 0; /* threads of the kernel have no group */
+    *ret_empty = len == 0 && is_living(pid, &p) && p.group > 0; /* threads of the kernel have no group */
     free(text);
     return found;
 }
@@ -237,12 +220,13 @@ static bool has_entry(pid_t pid, const char *entry)
 /* Us, those above us, and our own children: they may carry the entry when we were started inside such a run. */
 static bool is_ours(pid_t pid, pid_t parent)
 {
-    pid_t at = getpid(), above = getppid(), group;
+    pid_t at = getpid();
+    struct proc_stat p = {.parent = getppid()};
 
     for (int i = 0; i < DEPTH_MAX && at > 1; i++) {
         if (pid == at)
             return true;
-        at = i ? (is_living(at, &above, &group) ? above : 0) : above;
+        at = i == 0 || is_living(at, &p) ? p.parent : 0;
     }
     return parent == getpid();
 }
@@ -250,10 +234,10 @@ static bool is_ours(pid_t pid, pid_t parent)
 static bool kill_marked(void *arg, pid_t pid)
 {
     const struct marked *m = arg;
-    pid_t parent = 0, group = 0;
+    struct proc_stat p;
 
-    return has_entry(pid, m->mark) && is_living(pid, &parent, &group) && (!m->group || group == m->group) &&
-           !is_ours(pid, parent) && kill(pid, SIGKILL) == 0;
+    return has_entry(pid, m->mark) && is_living(pid, &p) && (!m->group || p.group == m->group) &&
+           !is_ours(pid, p.parent) && kill(pid, SIGKILL) == 0;
 }
 
 /* Dying takes a moment, and one may have forked meanwhile. */
