@@ -4,7 +4,6 @@
  * same node may have talked before, and other questions may be asked of it. The digest of what is asked tells them apart,
  * and finds an answer that is in the log.
  */
-#include <ctype.h>
 #include <string.h>
 
 #include "agent/agent.h"
@@ -41,7 +40,7 @@ static int read_word(struct str text)
     } words[] = {{"yes", 1}, {"no", 0}, {"true", 1}, {"false", 0}};
     size_t at = 0;
 
-    while (at < text.len && isspace((unsigned char)text.ptr[at]))
+    while (at < text.len && is_blank_char(text.ptr[at]))
         at++;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         size_t n = strlen(words[i].word);

@@ -176,7 +176,7 @@ static struct str first_word(struct str s)
 {
     size_t n = 0;
 
-    while (n < s.len && !isspace((unsigned char)s.ptr[n]))
+    while (n < s.len && !is_blank_char(s.ptr[n]))
         n++;
     return (struct str){s.ptr, n};
 }
@@ -188,7 +188,7 @@ static struct str squeeze_blanks(struct arena *a, struct str s)
     size_t n = 0;
 
     for (size_t i = 0; i < s.len; i++)
-        if (!isspace((unsigned char)s.ptr[i]))
+        if (!is_blank_char(s.ptr[i]))
             out[n++] = s.ptr[i];
         else if (n == 0 || out[n - 1] != ' ')
             out[n++] = ' ';

@@ -15,6 +15,7 @@
 #include "base/timefmt.h"
 #include "cli/error_hints.h"
 #include "cli/cli.h"
+#include "cli/signals.h"
 #include "cli/terminal/progress.h"
 
 #define EXIT_USAGE 2
@@ -29,24 +30,12 @@ static void keep_standard_descriptors(void)
             _exit(1);
 }
 
-static void on_signal(int number)
-{
-    stop_signal = number;
-}
-
 /* The first signal asks the command to stop; a second one ends it as usual. Reads are interrupted, not restarted. */
 static void set_signals(void)
 {
-    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, ignore = {.sa_handler = SIG_IGN},
-                     usual = {.sa_handler = SIG_DFL};
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, usual = {.sa_handler = SIG_DFL};
 
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        struct sigaction before;
-
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(numbers[i], &stop, NULL);
-    }
+    signals_note((int)SA_RESETHAND);
     sigaction(SIGCHLD, &usual, NULL); /* ignored, as some start us, it would take the exit statuses of programs away */
     sigaction(SIGPIPE, &ignore, NULL);
     sigaction(SIGXFSZ, &ignore, NULL); /* a file that may not grow is an error like a full disk */

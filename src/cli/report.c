@@ -15,7 +15,7 @@
 #include "engine/shapes.h"
 #include "cli/error_hints.h"
 #include "cli/next_command.h"
-#include "cli/signal_pipe.h"
+#include "cli/signals.h"
 #include "cli/terminal/glyph.h"
 #include "cli/terminal/progress.h"
 #include "engine/settings.h"

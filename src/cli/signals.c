@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/signal_pipe.h"
+#include "cli/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,8 +50,28 @@ void signal_pipe_close(int signals)
     signal_pipe = -1;
 }
 
-static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
-#define N_STOPPING (sizeof(stopping) / sizeof(stopping[0]))
+/* ---- those that stop us ---- */
+
+void signals_catch(void (*handler)(int), int flags, bool default_too)
+{
+    static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act = {.sa_handler = handler, .sa_flags = flags}, now;
+
+    for (size_t i = 0; i < sizeof(stopping) / sizeof(stopping[0]); i++)
+        if (sigaction(stopping[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN &&
+            (default_too || now.sa_handler != SIG_DFL))
+            sigaction(stopping[i], &act, NULL);
+}
+
+static void on_note(int number)
+{
+    stop_signal = number;
+}
+
+void signals_note(int flags)
+{
+    signals_catch(on_note, flags, true);
+}
 
 #define SECOND_MS 700 /* one that comes sooner is the same wish: what was stopped is still to be recorded */
 
@@ -76,13 +96,10 @@ static void on_stop(int number)
 
 void signals_stop(void (*stop)(void *work, bool person), void *work)
 {
-    struct sigaction act = {.sa_handler = on_stop}, now;
-
     stopped.stop = stop;
     stopped.work = work;
-    for (size_t i = 0; work && i < N_STOPPING; i++)
-        if (sigaction(stopping[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN && now.sa_handler != SIG_DFL)
-            sigaction(stopping[i], &act, NULL);
+    if (work)
+        signals_catch(on_stop, 0, false); /* one that came before has ended its handler: the next ends the process */
 }
 
 bool signals_stopped(void)
@@ -94,10 +111,5 @@ bool signals_stopped(void)
 
 void signals_end_us(void)
 {
-    for (size_t i = 0; i < N_STOPPING; i++) {
-        struct sigaction now;
-
-        if (sigaction(stopping[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            signal(stopping[i], SIG_DFL);
-    }
+    signals_catch(SIG_DFL, 0, true);
 }

@@ -152,7 +152,8 @@ static void html_head(const struct writing *w, const char *title)
     buf_addf(w->out, " · %s</p></header>\n<main>\n", time_people(when, w->info->created_ms));
 }
 
-static void html_tool(struct buf *out, const struct transcript_entry *e)
+/* What is seen of a call while it is folded. */
+static void begin_tool(struct buf *out, const struct transcript_entry *e)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(4096);
 
@@ -161,6 +162,11 @@ static void html_tool(struct buf *out, const struct transcript_entry *e)
     html(out, e->name);
     buf_add_str(out, STR("</code> "));
     html(out, buf_cstr(&line));
+}
+
+static void html_tool(struct buf *out, const struct transcript_entry *e)
+{
+    begin_tool(out, e);
     if (outcome_words(e)[0])
         buf_addf(out, " <b class=\"bad\">%s</b>", outcome_words(e));
     buf_add_str(out, STR("</summary>"));
@@ -260,13 +266,7 @@ static void markdown_fence(struct buf *out, const char *text)
 
 static void markdown_tool(struct buf *out, const struct transcript_entry *e)
 {
-    AUTO(buf_done) struct buf line = BUF_INIT(4096);
-
-    transcript_args_line(&line, e->args, ARGS_LINE);
-    buf_add_str(out, STR("<details><summary><code>"));
-    html(out, e->name);
-    buf_add_str(out, STR("</code> "));
-    html(out, buf_cstr(&line));
+    begin_tool(out, e);
     buf_addf(out, "%s%s</summary>\n\n", outcome_words(e)[0] ? " · " : "", outcome_words(e));
     if (e->args[0])
         markdown_fence(out, e->args);

@@ -57,7 +57,7 @@ static void skip_blanks(struct py_reader *r)
 /* A line end outside of brackets: only blanks may follow. */
 static bool at_last_line_end(struct py_reader *r)
 {
-    while (peek_char(r, 0) >= 0 && isspace(peek_char(r, 0)))
+    while (peek_char(r, 0) >= 0 && is_blank_char((char)peek_char(r, 0)))
         r->at++;
     return peek_char(r, 0) < 0;
 }

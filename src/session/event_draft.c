@@ -69,6 +69,17 @@ void draft_text(struct draft *d, const char *key, const char *text)
     json_out_kstr_opt(&d->out, str_from(key), str_from(text));
 }
 
+void draft_error(struct draft *d, const char *code, const char *message)
+{
+    if (!code && !message)
+        return;
+    json_out_key(&d->out, STR("error"));
+    json_out_begin(&d->out, '{');
+    draft_text(d, "code", code);
+    draft_text(d, "message", message);
+    json_out_end(&d->out, '}');
+}
+
 void draft_time(struct draft *d, const char *key, int64_t unix_ms)
 {
     char text[TIME_TEXT_SIZE];

@@ -30,6 +30,7 @@ void draft_reset(struct draft *d);
 
 /* Members. Empty texts and times of 0 are left out. */
 void draft_text(struct draft *d, const char *key, const char *text);
+void draft_error(struct draft *d, const char *code, const char *message); /* both NULL: none */
 void draft_time(struct draft *d, const char *key, int64_t unix_ms);
 
 /* The members of a JSON object, but for those named in `except` (ended by NULL; NULL: none). TIDE_INVALID. */

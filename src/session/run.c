@@ -291,13 +291,7 @@ static enum tide_code draft_end(struct tide_run *r, const struct ending *e, cons
 
     draft_text(d, "run_id", r->id);
     draft_text(d, "reason", result->reason);
-    if (result->error_code || result->error_message) {
-        json_out_key(o, STR("error"));
-        json_out_begin(o, '{');
-        draft_text(d, "code", result->error_code);
-        draft_text(d, "message", result->error_message);
-        json_out_end(o, '}');
-    }
+    draft_error(d, result->error_code, result->error_message);
     if (cut || e->outcome == TIDE_OUTCOME_FAILED)
         json_out_kbool(o, STR("resumable"), !result->not_resumable);
     if (e->outcome == TIDE_OUTCOME_FAILED)

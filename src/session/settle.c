@@ -39,11 +39,7 @@ static void draft_failed(struct draft *d, const struct run *r)
     draft_open(d, "run.failed");
     draft_text(d, "run_id", r->run_id);
     draft_text(d, "reason", "wait_timeout");
-    json_out_key(&d->out, STR("error"));
-    json_out_begin(&d->out, '{');
-    draft_text(d, "code", "wait_timeout");
-    json_out_kstr(&d->out, STR("message"), STR("nobody answered before the deadline"));
-    json_out_end(&d->out, '}');
+    draft_error(d, "wait_timeout", "nobody answered before the deadline");
     json_out_kbool(&d->out, STR("resumable"), r->resumable != 0);
     draft_close(d);
 }

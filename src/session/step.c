@@ -385,13 +385,7 @@ static enum tide_code draft_outcome(const struct attempt *a, const char *name, c
     draft_text(d, "tool", name);
     json_out_kint(o, STR("attempt"), a->number);
     code = draft_value(d, "result", result->result, err);
-    if (result->error_code || result->error_message) {
-        json_out_key(o, STR("error"));
-        json_out_begin(o, '{');
-        draft_text(d, "code", result->error_code);
-        draft_text(d, "message", result->error_message);
-        json_out_end(o, '}');
-    }
+    draft_error(d, result->error_code, result->error_message);
     draft_time(d, "retry_at", again_ms);
     draft_close(d);
     return code;

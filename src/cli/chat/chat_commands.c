@@ -405,12 +405,9 @@ static void run_help(struct screen *s, const char *rest)
 void screen_command(struct screen *s, const char *line)
 {
     size_t len = strcspn(line + 1, " \t\n");
-    const char *rest = line + 1 + len + strspn(line + 1 + len, " \t\n");
-    AUTO(mem_freep) char *words = mem_dup(str_from(rest));
+    AUTO(mem_freep) char *words = mem_dup(str_trim(str_from(line + 1 + len)));
     char wrong[120];
 
-    for (size_t end = strlen(words); end > 0 && strchr(" \t\n", words[end - 1]); end--)
-        words[end - 1] = '\0';
     for (size_t i = 0; i < N_SLASHES; i++) {
         if (strlen(slashes[i].name) != len || strncmp(slashes[i].name, line + 1, len) != 0)
             continue;

@@ -15,7 +15,7 @@
 #include "cli/chat/chat.h"
 #include "cli/terminal/glyph.h"
 #include "cli/report.h"
-#include "cli/signal_pipe.h"
+#include "cli/signals.h"
 #include "cli/terminal/progress.h"
 #include "cli/report.h"
 #include "engine/shapes.h"

@@ -10,10 +10,12 @@
 #include "cli/chat/chat_screen.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/signals.h"
 #include "cli/terminal/line_tty.h"
 #include "cli/terminal/progress.h"
 #include "engine/resume.h"
@@ -34,20 +36,10 @@ static void on_signal(int number)
         tide_agent_shutdown(s->chat.core.agent);
 }
 
-/* Of one that only looks on. */
-static void stop_watching(int number)
-{
-    stop_signal = number;
-}
-
 static void set_signals(struct screen *s)
 {
-    struct sigaction act = {.sa_handler = on_signal};
-
     current = s;
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
-    sigaction(SIGHUP, &act, NULL);
+    signals_catch(on_signal, 0, true);
 }
 
 /* ---- what happens ---- */
@@ -540,8 +532,7 @@ static enum tide_code watch_other(struct screen *s, tide_watch *watch, size_t *k
 
     if (!has_status(s, TIDE_STATUS_RUNNING))
         return TIDE_HELD; /* it is held for something else: as the error says */
-    signal(SIGINT, stop_watching);
-    signal(SIGTERM, stop_watching);
+    signals_note(0);      /* we only look on */
     view_notice(s->view, "another process goes on with this session: what it does is shown");
     while (has_status(s, TIDE_STATUS_RUNNING)) {
         if (!await_change(watch))

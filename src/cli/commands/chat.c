@@ -53,7 +53,7 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
-/* What is piped in is the prompt, or what the prompt is about. */
+/* What is piped in is the prompt, or what the prompt is about. Not by buf_read_fd(): a signal ends the reading. */
 static enum tide_code read_piped(struct buf *out, struct tide_err *err)
 {
     ssize_t n = 1;

@@ -18,7 +18,7 @@
 #include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/commands/notify.h"
-#include "cli/signal_pipe.h"
+#include "cli/signals.h"
 #include "cli/terminal/progress.h"
 #include "engine/housekeeping.h"
 #include "engine/settings.h"

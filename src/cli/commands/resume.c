@@ -66,7 +66,7 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
-/* A token from a file: one line. */
+/* A token from a file: one line, and what is behind it stays for others. */
 static enum tide_code read_token(int fd, const char *from, struct buf *ret, struct tide_err *err)
 {
     ssize_t n = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark set, get and checkpoint, inside `tidemark exec`: the session's memory, and marks in its log. */
 #include "cli/cli.h"
-#include "cli/signal_pipe.h"
+#include "cli/signals.h"
 #include "engine/run_inside.h"
 #include "engine/shapes.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/signal_pipe.h"
+#include "cli/signals.h"
 #include "engine/run_inside.h"
 
 static const struct opt options[] = {

@@ -7,7 +7,7 @@
 #include "cli/args_check.h"
 #include "cli/options.h"
 #include "cli/report.h"
-#include "cli/signal_pipe.h"
+#include "cli/signals.h"
 #include "engine/run_inside.h"
 #include "base/yes_no.h"
 

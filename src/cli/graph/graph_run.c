@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/graph/graph_view_internal.h"
-#include "cli/signal_pipe.h"
+#include "cli/signals.h"
 #include "cli/terminal/progress.h"
 #include "engine/rollback.h"
 

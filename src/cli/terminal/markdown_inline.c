@@ -71,7 +71,7 @@ static size_t find_close(struct look l, char mark, size_t n)
         if (rest.ptr[0] == '`' && !l.whole)
             return 0;
         run = run_of(rest, mark);
-        if (run >= n && (run == n || run > 2) && at > n && !isspace((unsigned char)rest.ptr[-1])) {
+        if (run >= n && (run == n || run > 2) && at > n && !is_blank_char(rest.ptr[-1])) {
             bool word_behind = run < rest.len && is_word(rest.ptr[run]);
 
             if (run == rest.len && !l.whole)
@@ -115,8 +115,7 @@ static size_t take_emphasis(struct markdown *md, struct look l, struct buf *out)
 
     if (n == l.s.len && !l.whole)
         return 0;
-    if (!style || md->depth == SPANS || n == l.s.len || isspace((unsigned char)l.s.ptr[n]) ||
-        (n == 1 && is_word(md->before)))
+    if (!style || md->depth == SPANS || n == l.s.len || is_blank_char(l.s.ptr[n]) || (n == 1 && is_word(md->before)))
         return take_literal(md, head(l.s, n), out);
     close = find_close(l, mark, n);
     if (!close)

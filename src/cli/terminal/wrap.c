@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A terminal breaks a long line anywhere; sentences are read more easily when they are broken at words. Colours have no
- * width. What goes to a file or a pipe is never wrapped: programs read it by lines.
+ * width. What goes to a file or a pipe is never wrapped: programs read it by lines. Beside text_flow.c, which draws pieces as
+ * they come and cuts a word as long as a line: here the text is whole and a word never is, because it may be a command.
  */
 #include "cli/terminal/wrap.h"
 
