@@ -76,7 +76,7 @@ struct token_out {
 
 struct passed { /* a wait that a program passed */
     int session;
-    char key[KEY], answer[TEXT];
+    char key[KEY], answer[TEXT], run_id[TIDE_ID_SIZE];
 };
 
 struct asked { /* the deadline a wait asked for first */
@@ -174,6 +174,7 @@ struct life_session {
     int n;
     uint64_t generation; /* counts acknowledged changes of who may append */
     bool cancelling;     /* somebody is about to take it by force, or just has */
+    bool asked_again;    /* somebody has tried to: an answer may change */
 };
 
 struct world {
@@ -263,12 +264,14 @@ void op_sleep(struct world *w, struct proc *p, int s);
 void op_set(struct world *w, struct proc *p, int s);
 void op_get(struct world *w, struct proc *p, int s);
 void op_mark(struct world *w, struct proc *p, int s);
+void keep_token(struct world *w, int s, const char *text);
 
 /* life_runs.c */
 void act_begin(struct world *w, struct proc *p, int s); /* whatever its status calls for, now and then something else */
 void act_start(struct world *w, struct proc *p, int s);
 void act_message(struct world *w, struct proc *p, int s);
 void act_rotate(struct world *w, struct proc *p, int s);
+void act_ask_again(struct world *w, struct proc *p, int s);
 struct resume_plan {
     enum { BY_OWNER, BY_TOKEN, BY_OLD, BY_FOREIGN, BY_GARBAGE } right;
     bool answer, now, retry, repeat;
@@ -315,9 +318,13 @@ struct t_run {
 };
 
 struct t_wait {
-    struct str key;
-    int64_t due_ms, answer_seq;
+    struct str key; /* "": it is not known any more */
+    int64_t seq, due_ms, answer_seq;
     struct str answer; /* JSON */
+    struct str
+        before[8];     /* answers with no, after which it was asked again: a run that began before may have got them */
+    int again;         /* how many there are */
+    int64_t again_seq; /* where it was asked again last */
 };
 
 struct t_step {
@@ -339,6 +346,7 @@ struct t_resume { /* run.resumed or run.started */
 
 struct t_mark { /* a checkpoint of a program */
     struct str key;
+    int64_t seq;
 };
 
 struct log_fold {
@@ -354,7 +362,10 @@ struct log_fold {
     LIST(t_message) messages;
     LIST(t_resume) resumes;
     LIST(t_mark) marks;
-    int64_t *epochs; /* by seq */
+    struct t_wait *no; /* whose answer with no is the latest of the chain; NULL: none */
+    int64_t no_seq;
+    const char *then; /* what came after it that may depend on it; NULL: nothing */
+    int64_t *epochs;  /* by seq */
     size_t epochs_cap;
 };
 

@@ -124,6 +124,8 @@ static void tell_started(struct telling *x)
         never(x, "the run before has not ended");
     if (from.len && (!before || !str_eq(from, before->id)))
         never(x, "it continues a run that is not the latest");
+    if (!from.len) /* another chain: what was denied in the one before stays so */
+        t->no = NULL;
     r = TELL(t, runs);
     r->id = text(x, "run_id");
     r->chain = from.len && before ? before->chain : r->id;
@@ -186,11 +188,14 @@ static void tell_waiting(struct telling *x)
         never(x, "its token is not good");
     if (wait && wait->answer_seq)
         never(x, "this wait was answered before");
+    if (wait && wait == x->t->no) /* asked again, it is open */
+        x->t->no = NULL;
     if (wait && wait->due_ms != r->due_ms)
         never(x, "this sleep was to be over at another time");
     if (!wait && key.len) {
         wait = TELL(x->t, waits);
         wait->key = key;
+        wait->seq = x->ev->seq;
         wait->due_ms = r->due_ms;
     }
 }
@@ -239,9 +244,46 @@ static void tell_resumed(struct telling *x)
     if (wait) {
         wait->answer_seq = x->ev->seq;
         wait->answer = value(x, "input");
+        if (str_eq(r->wait_kind, STR("approval")) && str_starts(wait->answer, STR("{\"decision\":false"))) {
+            x->t->no = wait;
+            x->t->no_seq = x->ev->seq;
+            x->t->then = NULL;
+        } else {
+            x->t->then = x->t->then ? x->t->then : "an answer";
+        }
     }
     r->wait_key = STR("");
     tell_resume(x);
+}
+
+/* A no is taken back: while nothing came after it that may depend on it, and with nobody at work. */
+static void tell_rolled_back(struct telling *x)
+{
+    struct log_fold *t = x->t;
+    struct t_run *r = log_fold_run(t);
+    struct t_wait *wait = t->no;
+
+    if (!wait || json_get_int(x->body, STR("to_seq"), 0) != t->no_seq - 1) {
+        never(x, "nothing was answered with no there");
+        return;
+    }
+    if (t->then)
+        never(x, arena_printf(&t->arena, "%s came after the answer", t->then));
+    if (r && !r->end)
+        never(x, "a run is open");
+    if (wait->answer_seq && wait->again < (int)(sizeof wait->before / sizeof wait->before[0]))
+        wait->before[wait->again++] = wait->answer;
+    for (size_t i = 0; i < t->marks.n; i++) { /* what came behind it is made anew */
+        if (t->marks.all[i]->seq > t->no_seq)
+            t->marks.all[i]->seq = 0;
+    }
+    for (size_t i = 0; i < t->waits.n; i++) {
+        if (t->waits.all[i]->seq > t->no_seq)
+            t->waits.all[i]->key = STR("");
+    }
+    wait->again_seq = x->ev->seq;
+    wait->answer_seq = 0;
+    wait->answer = STR("");
 }
 
 /* ---- Tokens, messages, steps -------------------------------------------------------------------------------------- */
@@ -310,6 +352,12 @@ static void tell_running(struct telling *x)
         never(x, "the run waits");
 }
 
+static void tell_set(struct telling *x)
+{
+    tell_running(x);
+    x->t->then = x->t->then ? x->t->then : "memory";
+}
+
 static void tell_mark(struct telling *x)
 {
     struct t_mark *mark;
@@ -317,11 +365,12 @@ static void tell_mark(struct telling *x)
 
     tell_running(x);
     for (size_t i = 0; i < x->t->marks.n; i++) {
-        if (str_eq(x->t->marks.all[i]->key, key))
+        if (x->t->marks.all[i]->seq && str_eq(x->t->marks.all[i]->key, key))
             never(x, "the program made this checkpoint before");
     }
     mark = TELL(x->t, marks);
     mark->key = key;
+    mark->seq = x->ev->seq;
 }
 
 static struct t_step *step_at(struct telling *x)
@@ -350,6 +399,7 @@ static void tell_step_started(struct telling *x)
         step->call_id = text(x, "call_id");
         step->key = text(x, "key");
     }
+    x->t->then = x->t->then ? x->t->then : "a step";
     step->started++;
 }
 
@@ -381,14 +431,29 @@ static const struct {
     const char *kind;
     void (*tell)(struct telling *);
 } tellers[] = {
-    {"run.started", tell_started},    {"run.completed", tell_ended},       {"run.failed", tell_ended},
-    {"run.cancelled", tell_ended},    {"run.interrupted", tell_ended},     {"run.waiting", tell_waiting},
-    {"run.resumed", tell_resumed},    {"token.minted", tell_minted},       {"token.consumed", tell_token},
-    {"token.revoked", tell_token},    {"token.expired", tell_token},       {"queue.added", tell_added},
-    {"queue.taken", tell_taken},      {"tool.started", tell_step_started}, {"tool.completed", tell_step_ended},
-    {"tool.failed", tell_step_ended}, {"tool.unknown", tell_step_ended},   {"memory.set", tell_running},
-    {"checkpoint", tell_mark},        {"cancel.requested", NULL},          {"status.derived", NULL},
+    {"run.started", tell_started},
+    {"run.completed", tell_ended},
+    {"run.failed", tell_ended},
+    {"run.cancelled", tell_ended},
+    {"run.interrupted", tell_ended},
+    {"run.waiting", tell_waiting},
+    {"run.resumed", tell_resumed},
+    {"token.minted", tell_minted},
+    {"token.consumed", tell_token},
+    {"token.revoked", tell_token},
+    {"token.expired", tell_token},
+    {"queue.added", tell_added},
+    {"queue.taken", tell_taken},
+    {"tool.started", tell_step_started},
+    {"tool.completed", tell_step_ended},
+    {"tool.failed", tell_step_ended},
+    {"tool.unknown", tell_step_ended},
+    {"memory.set", tell_set},
+    {"checkpoint", tell_mark},
+    {"cancel.requested", NULL},
+    {"status.derived", NULL},
     {"session.created", NULL},
+    {"session.rolled_back", tell_rolled_back},
 };
 
 static void note_epoch(struct log_fold *t, const struct tide_event *ev)

@@ -123,7 +123,9 @@ static void go_on(struct world *w, struct proc *p, int s, const struct view *v)
             act_rotate(w, p, s);
         plan.right = has_token(w, p, s) ? BY_TOKEN : BY_OWNER;
     }
-    if (v->status == TIDE_STATUS_IDLE && !v->resumable)
+    if (v->status != TIDE_STATUS_RUNNING && chance(w, 20))
+        act_ask_again(w, p, s);
+    else if (v->status == TIDE_STATUS_IDLE && !v->resumable)
         act_start(w, p, s);
     else
         act_resume(w, p, s, &plan);

@@ -237,8 +237,8 @@ static const struct {
     void (*act)(struct world *, struct proc *, int);
     unsigned weight;
 } acts[] = {
-    {act_run, 64},   {act_begin, 12}, {act_recover_some, 6}, {act_cancel, 3}, {act_message, 3},
-    {act_rotate, 2}, {act_show, 3},   {act_clock, 5},        {act_drop, 2},
+    {act_run, 61},   {act_begin, 12},    {act_recover_some, 6}, {act_cancel, 3}, {act_message, 3},
+    {act_rotate, 2}, {act_ask_again, 3}, {act_show, 3},         {act_clock, 5},  {act_drop, 2},
 };
 
 void act_any(struct world *w, struct proc *p)

@@ -175,7 +175,9 @@ static void plan_request(struct world *w, int s, struct resuming *m)
     q->session = s;
     if (plan->answer)
         snprintf(q->input, sizeof q->input,
-                 chance(w, 90) ? "{\"decision\":true,\"reason\":\"ans-%llu\"}" : "\"ys-%llu\"",
+                 chance(w, 70)   ? "{\"decision\":true,\"reason\":\"ans-%llu\"}"
+                 : chance(w, 70) ? "{\"decision\":false,\"reason\":\"ans-%llu\"}"
+                                 : "\"ys-%llu\"",
                  (unsigned long long)++w->unique);
     if (chance(w, 50))
         snprintf(q->id, sizeof q->id, "req-%llu", (unsigned long long)++w->unique);
@@ -380,7 +382,6 @@ void act_rotate(struct world *w, struct proc *p, int s)
     tide_session *h = NULL;
     struct tide_err err = {0};
     int64_t deadline = chance(w, 60) ? 0 : now(w) + 3000 + (int64_t)rnd(w, 40000);
-    struct token_out *t;
     struct call c;
     enum tide_code code;
     enum verdict v;
@@ -392,14 +393,57 @@ void act_rotate(struct world *w, struct proc *p, int s)
     v = call_end(w, p, &c, "rotate", code, &err);
     if (v == V_OK) {
         took_over(w, p, s, false);
-        t = ADD(w, tokens);
-        t->session = s;
-        snprintf(t->text, sizeof t->text, "%s", text);
-        snprintf(t->id, sizeof t->id, "%.*s", (int)strcspn(text, "."), text);
+        keep_token(w, s, text);
     } else if (code == TIDE_HELD) {
         judge_held(w, p, s);
     } else if (v == V_OTHER && code != TIDE_INVALID) {
         wrong(w, "a token cannot be rotated: %s: %s", tide_code_name(code), err.msg);
+    }
+    close_it(p, h);
+}
+
+/* The question that the log has as answered with no, or any: what cannot be asked again is refused. */
+static void pick_question(struct world *w, struct proc *p, int s, char name[8], bool *ret_can)
+{
+    struct log_fold t;
+
+    *ret_can = false;
+    snprintf(name, 8, "%c", (char)('a' + (int)rnd(w, NAMES)));
+    if (!log_fold_read(w, p, s, &t))
+        return;
+    if (t.no && chance(w, 90)) { /* of a key "chain/name/use" */
+        name[0] = t.no->key.ptr[log_fold_run(&t)->chain.len + 1];
+        *ret_can = !t.then;
+    }
+    log_fold_done(&t);
+}
+
+void act_ask_again(struct world *w, struct proc *p, int s)
+{
+    char text[TIDE_TOKEN_SIZE] = "", name[8];
+    tide_session *h = NULL;
+    struct tide_err err = {0};
+    bool can, run_here = p->doing[s].r != NULL;
+    struct call c;
+    enum tide_code code;
+    enum verdict v;
+
+    if (run_here)
+        return;
+    pick_question(w, p, s, name, &can);
+    if (!proc_alive(p) || !open_for(w, p, s, &h))
+        return;
+    w->sessions[s].asked_again = true;
+    c = call_begin(w, p);
+    code = tide_session_ask_again(h, name, text, &err);
+    v = call_end(w, p, &c, "ask again", code, &err);
+    if (v == V_OK) {
+        took_over(w, p, s, false);
+        keep_token(w, s, text);
+    } else if (code == TIDE_HELD) {
+        judge_held(w, p, s);
+    } else if (v == V_OTHER && ((code != TIDE_INVALID && code != TIDE_NOT_FOUND) || (can && w->calm))) {
+        wrong(w, "question '%s' cannot be asked again: %s: %s", name, tide_code_name(code), err.msg);
     }
     close_it(p, h);
 }

@@ -26,13 +26,16 @@ static void pass_wait(struct world *w, struct proc *p, int s, const char *answer
     wait_key(w, d, s, key);
     for (size_t i = 0; i < w->passed.n; i++) {
         x = w->passed.all[i];
-        if (x->session == s && strcmp(x->key, key) == 0 && strcmp(x->answer, answer) != 0)
+        if (x->session != s || strcmp(x->key, key) != 0)
+            continue;
+        if (strcmp(x->answer, answer) != 0 && !w->sessions[s].asked_again)
             wrong(w, "wait '%s' answers %s, it answered %s before", key, answer, x->answer);
-        if (x->session == s && strcmp(x->key, key) == 0)
+        if (strcmp(x->run_id, d->run_id) == 0)
             return;
     }
     x = ADD(w, passed);
     x->session = s;
+    snprintf(x->run_id, sizeof x->run_id, "%s", d->run_id);
     snprintf(x->key, sizeof x->key, "%s", key);
     snprintf(x->answer, sizeof x->answer, "%s", answer);
 }
@@ -79,7 +82,7 @@ static void next_op(struct world *w, struct doing *d, int s)
     d->pc++;
 }
 
-static void keep_token(struct world *w, int s, const char *text)
+void keep_token(struct world *w, int s, const char *text)
 {
     struct token_out *t = ADD(w, tokens);
 
@@ -223,8 +226,9 @@ static void keep_mark(struct world *w, struct doing *d, int s, const char *id)
         m = w->marked.all[i];
         if (m->session != s || m->op != d->pc || strcmp(m->chain, d->chain) != 0)
             continue;
-        if (strcmp(m->id, id) != 0)
+        if (strcmp(m->id, id) != 0 && !w->sessions[s].asked_again)
             wrong(w, "a program that is executed again makes another checkpoint");
+        snprintf(m->id, sizeof m->id, "%s", id);
         return;
     }
     m = ADD(w, marked);
