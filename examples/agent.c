@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An agent with a tool and a hook of its own, through the C calls. Kill it wherever you like and run it again without a
- * prompt: it goes on, and no seat is booked twice. The answers come from a file, so that it needs no account.
+ * prompt: it continues, and no seat is booked twice. The answers come from a file, so that it needs no account.
  *
  *   cc agent.c $(pkg-config --cflags --libs tidemark) -o agent
  *   ./agent /tmp/example.db agent.json "book me a seat"
- *   ./agent /tmp/example.db agent.json          goes on after a kill
+ *   ./agent /tmp/example.db agent.json          continues after a kill
  */
 #include <signal.h>
 #include <stdio.h>

@@ -12,13 +12,13 @@ set -euo pipefail
 place=${1:?"the directory to deploy into is missing: deploy.sh DIRECTORY"}
 mkdir -p "$place"
 
-# Building again gives the same: pure. A step that was cut is simply run again.
+# Building again gives the same: pure. An interrupted step simply runs again.
 tidemark step build --effect pure -- sh -c 'echo "built for $1"; date >"$1/artifact"' build "$place"
 
 # The network may fail: idempotent, with further attempts and growing pauses.
 tidemark step test --effect idempotent --retries 3 --timeout 10m -- sh -c 'test -s "$1/artifact" && echo "tests passed"' test "$place"
 
-# Here the program ends, and `tidemark exec` with exit status 7. After the resume it begins anew, comes here in no time,
+# Here the program ends, and `tidemark exec` with exit status 7. After the resume it starts again, comes here at once,
 # and gets the answer.
 if ! tidemark wait approval --kind approval --question "Release to $place?" --deadline 3d >/dev/null; then
     echo 'not released'

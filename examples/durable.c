@@ -5,7 +5,7 @@
  *   cc durable.c $(pkg-config --cflags --libs tidemark) -o durable
  *   ./durable /tmp/example.db              runs until it waits, and prints the token
  *   ./durable /tmp/example.db TOKEN yes    answers, and runs on to its end
- *   ./durable /tmp/example.db              goes on after a kill
+ *   ./durable /tmp/example.db              continues after a kill
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
         go_on.token = argv[2];
         go_on.input = answer;
     }
-    must(tide_run_ensure(session, &go_on, &how, &run, &err)); /* begins, or goes on with what there is */
+    must(tide_run_ensure(session, &go_on, &how, &run, &err)); /* starts, or continues the last run */
     code = how == TIDE_ENSURED_DONE ? TIDE_OK : program(run);
     if (run && code == TIDE_OK)
         must(tide_run_end(run, &done, &err));

@@ -4,7 +4,7 @@
  *
  *   cc embed.c $(pkg-config --cflags --libs tidemark) -o embed && ./embed /tmp/example.db
  *
- * Kill it wherever you like and run it again: it goes on where it was.
+ * Kill it wherever you like and run it again: it continues where it stopped.
  */
 #include <stdio.h>
 #include <stdlib.h>

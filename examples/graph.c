@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A graph whose nodes are C functions, with its own idea of when there is a checkpoint. The first run fails, because nobody
- * has set the rate; the second is given it, and goes on at the node that failed: the hours are not read again. Kill it
+ * has set the rate; the second is given it, and continues at the node that failed: the hours are not read again. Kill it
  * wherever you like and run it again.
  *
  *   cc graph.c $(pkg-config --cflags --libs tidemark) -o graph
  *   ./graph /tmp/example.db                       fails at price: it needs 'rate'
- *   ./graph /tmp/example.db '{"rate": 80}'        goes on from there
+ *   ./graph /tmp/example.db '{"rate": 80}'        continues from there
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static void equip(tide_graph *graph, char *bills)
     must(tide_graph_add_callback(graph, "send_bill", send_bill, bills, &err));
 }
 
-/* Begins, or goes on with the graph as it is stored. */
+/* Starts, or continues with the stored graph. */
 static enum tide_code work(tide_session *session, const struct tide_graph_options *opt, char *bills,
                            struct tide_graph_result *ret)
 {

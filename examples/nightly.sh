@@ -14,7 +14,7 @@ mkdir -p "$place/remote"
 tidemark step pack --effect pure -- sh -c 'date >"$1/backup"; echo packed' pack "$place"
 tidemark set packed_at="$(cat "$place/backup")"
 
-# Until the network is cheap. The time is fixed by the first call; a resume does not begin it anew.
+# Until the network is cheap. The time is fixed by the first call; a resume does not start it again.
 tidemark sleep cheap-hours "${2:-3h}"
 
 # The key is the same in every attempt: whoever receives the upload can tell that it is the same one.

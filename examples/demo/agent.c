@@ -95,7 +95,7 @@ static bool show_world(int kills)
     for (int i = 0; i < DEEDS; i++)
         say(ran[i] > 1 ? RED : PLAIN, "  %-14s %s\n", deeds[i],
             ran[i] == 1   ? "once"
-            : ran[i] == 0 ? "not: it was cut, nobody could know, so it was not done again and the model was told"
+            : ran[i] == 0 ? "not at all: it was interrupted, its outcome was unknown, and it was not repeated"
                           : "MORE THAN ONCE");
     say(right ? GREEN : RED, right ? "Nothing happened twice.\n" : "This is wrong.\n");
     say(PLAIN, "\nYours: `tidemark chat`, with a key in ANTHROPIC_API_KEY or OPENAI_API_KEY.\n");

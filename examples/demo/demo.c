@@ -92,7 +92,7 @@ void say(enum color color, const char *fmt, ...)
     fputs(color == PLAIN ? "" : paint(PLAIN), stdout);
     free(text);
     if (fflush(stdout) != 0)
-        exit(1); /* nobody reads it any more */
+        exit(1); /* its reader is gone */
 }
 
 void fail(const char *fmt, ...)

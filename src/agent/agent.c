@@ -379,7 +379,7 @@ static enum tide_code open_place(struct tide_agent *a, struct tide_err *err)
                                    .stop = tool_stopped};
     if (a->place.dir < 0)
         return tide_fail_errno(err, errno,
-                               "the directory that this agent works in, '%s' (make it again, or begin anew elsewhere)",
+                               "the directory that this agent works in, '%s' (create it again, or start elsewhere)",
                                a->opt.working_dir);
     return TIDE_OK;
 }
@@ -411,11 +411,10 @@ static enum tide_code open_parts(struct tide_agent *a, struct tide_err *err)
     if (!code && a->opt.prices)
         code = prices_check(str_from(a->opt.prices), err);
     if (!code && a->opt.max_cost > 0 && budget_cost(a, &(struct model_usage){0}) < 0)
-        code =
-            tide_fail(err, TIDE_INVALID,
-                      "max_cost is set, but prices says nothing of model '%.100s', so nothing would hold it: add its "
-                      "price, or use max_tokens",
-                      a->model);
+        code = tide_fail(err, TIDE_INVALID,
+                         "max_cost is set, but prices has no entry for model '%.100s', so it cannot be enforced: add "
+                         "its price, or use max_tokens",
+                         a->model);
     a->hooks = hooks_new(a->opt.hook_timeout_ms, on_hook_report, a);
     hooks_hide(a->hooks, a->opt.api_key);
     hooks_guard(a->hooks, &a->guard);

@@ -22,7 +22,7 @@ enum tide_code tide_agent_attach(tide_agent *a, const char *name, const void *by
     if (len > TIDE_IMAGE_MAX_BYTES)
         return tide_fail(err, TIDE_TOO_BIG, "'%.100s': an image has at most %d bytes", name, TIDE_IMAGE_MAX_BYTES);
     if (!type)
-        return tide_fail(err, TIDE_INVALID, "'%.100s' is no PNG, JPEG, GIF or WebP image", name);
+        return tide_fail(err, TIDE_INVALID, "'%.100s' is not a PNG, JPEG, GIF or WebP image", name);
     if (!str_is_utf8(str_from(name), NULL))
         return tide_fail(err, TIDE_INVALID, "the name of an image is not valid UTF-8");
     image = &a->images[a->n_images++];

@@ -130,7 +130,7 @@ void budget_trim(struct tide_agent *a)
         return;
     INVARIANT(from <= to && to < a->conversation.n - 1); /* what was said last stays */
     agent_notice(
-        a, "the conversation has about %" PRId64 " tokens, %" PRId64 " are allowed: %zu older messages are left out",
+        a, "the conversation has about %" PRId64 " tokens, %" PRId64 " are allowed: %zu older messages are dropped",
         now, limit, to - from + 1);
     o = agent_open(a, "context.trimmed", agent_turn(a));
     json_out_key(o, STR("dropped"));

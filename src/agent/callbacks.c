@@ -44,7 +44,7 @@ enum tide_code tide_agent_add_hook(tide_agent *a, const char *name, const char *
     if (!name || !*name || !fn)
         return tide_fail(err, TIDE_INVALID, "a hook needs a name and a function");
     if (!event || !hook_event_parse(str_from(event), &h->row.event))
-        return tide_fail(err, TIDE_INVALID, "'%s' is no event of a hook: pre_tool_use, turn_start, …",
+        return tide_fail(err, TIDE_INVALID, "'%s' is not an event of a hook: pre_tool_use, turn_start, …",
                          event ? event : "");
     h->row.name = (char *)(uintptr_t)arena_dup(&a->arena, str_from(name)).ptr;
     h->fn = fn;

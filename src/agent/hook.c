@@ -153,11 +153,11 @@ void hooks_reject(struct hooks *h, struct hook *hook, const char *why)
         struct hook closed = {.name = mem_dup(str_from(hook->name)), .event = HOOK_PRE_TOOL_USE, .action = HOOK_DENY};
         AUTO(buf_done) struct buf text = BUF_INIT(1024);
 
-        buf_addf(&text, "this hook cannot be asked: %.400s", why);
+        buf_addf(&text, "this hook cannot be run: %.400s", why);
         closed.text = mem_dup(buf_view(&text));
         add_hook(h, &closed);
     }
-    hooks_report(h, hook->name, hook->fails_closed ? "%s: every tool call is denied" : "%s: left out", why);
+    hooks_report(h, hook->name, hook->fails_closed ? "%s: every tool call is denied" : "%s: ignored", why);
     hook_done(hook);
 }
 
@@ -166,7 +166,8 @@ void hooks_take(struct hooks *h, struct hook *hook)
     char why[320];
 
     if (hook->matcher && !hook_event_has_tool(hook->event))
-        hooks_report(h, hook->name, "a matcher means nothing at %s: asked every time", hook_event_name(hook->event));
+        hooks_report(h, hook->name, "a matcher has no effect at %s: the hook runs every time",
+                     hook_event_name(hook->event));
     if (hook->matcher && !(hook->pattern = compile_pattern(hook, why, sizeof(why))))
         hooks_reject(h, hook, why);
     else
@@ -292,15 +293,15 @@ static enum tide_code ask_function(struct asking *q, const struct hook *hook, st
     struct json *args = NULL;
 
     if (hook->fn(hook->arg, q->input, ret, err))
-        return err->code ? err->code : tide_fail(err, TIDE_FAILED, "failed and does not say why");
+        return err->code ? err->code : tide_fail(err, TIDE_FAILED, "failed without a reason");
     if (!hook_action_fits(ret->action, hook->event))
         return tide_fail(err, TIDE_INVALID, "it answers '%s' to %s: %s may be answered", hook_action_name(ret->action),
                          hook_event_name(hook->event), hook_actions_at(hook->event));
     ret->text = arena_dup(q->arena, ret->text.ptr ? ret->text : STR(""));
     if (ret->action == HOOK_MODIFY_ARGS && (json_parse(q->arena, ret->text, NULL, &args, NULL, err)))
-        return tide_wrap(err, "its arguments are no JSON");
+        return tide_wrap(err, "its arguments are not JSON");
     if (args && args->type != JSON_OBJECT)
-        return tide_fail(err, TIDE_INVALID, "its arguments are no object");
+        return tide_fail(err, TIDE_INVALID, "its arguments are not an object");
     return TIDE_OK;
 }
 

@@ -178,7 +178,7 @@ enum tide_code hook_answer_parse(struct arena *a, const struct hook *hook, struc
     if (str_is_blank(output))
         return TIDE_OK;
     if (json_parse(a, output, NULL, &json, NULL, err))
-        return tide_wrap(err, "its answer is no JSON");
+        return tide_wrap(err, "its answer is not JSON");
     action = json_get(json, STR("action"));
     if (!action || action->type != JSON_STRING)
         return tide_fail(err, TIDE_INVALID, "its answer must be an object with \"action\", a string");

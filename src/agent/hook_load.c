@@ -100,7 +100,7 @@ static enum tide_code get_event(struct arena *a, const struct json *row, struct 
     if (get_text(a, row, "event", &event, err))
         return err->code;
     if (!event)
-        return tide_fail(err, TIDE_INVALID, "\"event\" is missing: when is it to be asked?");
+        return tide_fail(err, TIDE_INVALID, "\"event\" is missing: when is it to run?");
     if (!hook_event_parse(str_from(event), &hook->event))
         return tide_fail(err, TIDE_INVALID,
                          "\"event\" is '%.40s': one of agent_start, turn_start, turn_end, pre_tool_use, post_tool_use, "
@@ -160,7 +160,7 @@ static void check_members(const struct hooks *h, struct arena *a, const struct j
             continue;
         at = members;
         near = nearest(key, next_member, &at);
-        hooks_report(h, name, "unknown member '%.40s'%s%s%s: passed over", key, near ? ", did you mean '" : "",
+        hooks_report(h, name, "unknown member '%.40s'%s%s%s: ignored", key, near ? ", did you mean '" : "",
                      near ? near : "", near ? "'?" : "");
     }
 }
@@ -174,11 +174,11 @@ static void load_one(struct hooks *h, struct arena *a, const struct json *row, s
 
     snprintf(nth, sizeof(nth), "#%zu", number);
     if (row->type != JSON_OBJECT) {
-        hooks_report(h, nth, "not an object: left out");
+        hooks_report(h, nth, "not an object: ignored");
         return;
     }
     if (get_text(a, row, "name", &name, &err)) {
-        hooks_report(h, nth, "%s: left out", err.msg);
+        hooks_report(h, nth, "%s: ignored", err.msg);
         return;
     }
     hook.name = mem_dup(str_from(name && *name ? name : nth));

@@ -196,7 +196,7 @@ static enum tide_code program_verdict(const struct run *r, struct tide_err *err)
     const char *colon = line.len ? ": " : "";
 
     if (r->ended == TIDE_CANCELLED)
-        return tide_fail(err, TIDE_CANCELLED, "ended before it had answered: it was told to stop");
+        return tide_fail(err, TIDE_CANCELLED, "stopped before it had answered");
     if (r->ended == TIDE_BUSY)
         return tide_fail(err, TIDE_BUSY, "no answer within %lld ms: it was ended", (long long)r->program->timeout_ms);
     if (r->ended == TIDE_TOO_BIG || r->too_big)

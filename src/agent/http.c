@@ -286,7 +286,7 @@ static bool is_late(struct exchange *x)
         return timed_out(x, HTTP_TIMEOUT, x->began_ms, x->call->connect_ms, no_connection);
     if (!x->heard_ms)
         return timed_out(x, HTTP_TIMEOUT, x->connected_ms, x->call->first_byte_ms, "no answer within");
-    return timed_out(x, HTTP_TIMEOUT, x->heard_ms, x->call->silence_ms, "the answer fell silent for") ||
+    return timed_out(x, HTTP_TIMEOUT, x->heard_ms, x->call->silence_ms, "the answer paused for") ||
            timed_out(x, HTTP_STALLED, x->moved_ms ? x->moved_ms : x->connected_ms, x->call->stall_ms,
                      "the answer stalled: nothing but pings or pieces for");
 }

@@ -25,12 +25,12 @@ int agent_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
     (void)waited_ms;
     if (atomic_exchange(&a->in_trouble, why != NULL) != (why != NULL)) {
         notice.text_len =
-            (size_t)snprintf(line, sizeof(line), "%s%s", why ? why->msg : "the store can be written again: going on",
+            (size_t)snprintf(line, sizeof(line), "%s%s", why ? why->msg : "the store can be written again: continuing",
                              !why ? ""
                              : a->opt.on_store_error_continue
-                                 ? ": goes on in memory with what touches nothing outside until the store can be "
-                                   "written (durability: degraded)"
-                                 : ": held until the store can be written");
+                                 ? ": pure work continues in memory until the store can be written (durability: "
+                                   "degraded)"
+                                 : ": paused until the store can be written");
         notice.text = line;
         agent_show(a, &notice);
     }
@@ -339,7 +339,7 @@ enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *e
     code = session_sync(a->s, err);
     if (!code && (a->s->state->content.messages != a->known_messages ||
                   a->s->state->ledger.run.active_seq != a->known_run)) /* the draft is about another conversation */
-        code = tide_fail_session(err, TIDE_CONFLICT, a->s->head.id, "has moved on: try again");
+        code = tide_fail_session(err, TIDE_CONFLICT, a->s->head.id, "has changed meanwhile: try again");
     code = code ? code : run_start_with(a->s, &opt, &a->draft, queued, &a->run, err);
     draft_reset(&a->draft);
     if (code)
@@ -394,7 +394,7 @@ enum tide_code tide_agent_run(tide_agent *a, const char *prompt, struct tide_tex
 
     ERR_LOCAL(err);
     if (a->run)
-        return tide_fail(err, TIDE_INVALID, "this agent is at work already");
+        return tide_fail(err, TIDE_INVALID, "this agent is already running");
     if (str_is_blank(str_from(prompt))) /* providers refuse one of blanks */
         return tide_fail(err, TIDE_INVALID, "the prompt is empty");
     if (!str_is_utf8(str_from(prompt), NULL))
@@ -423,12 +423,11 @@ static enum tide_code check_compact(struct tide_agent *a, struct tide_err *err)
     const char *id = a->s->head.id;
 
     if (is_waiting(a) || conversation_open(&a->conversation) || conversation_is_owed(&a->conversation)) {
-        tide_fail_session(err, TIDE_CONFLICT, id,
-                          "has a prompt without an answer: go on with it, or say something else");
+        tide_fail_session(err, TIDE_CONFLICT, id, "has a prompt without an answer: resume it, or send another prompt");
         return tide_hint(err, TIDE_ACTION_RESUME, id);
     }
     if (!a->conversation.n || (a->conversation.n == 1 && a->conversation.said[0]->summary))
-        return tide_fail_session(err, TIDE_NOT_FOUND, id, "has nothing that could be summarised");
+        return tide_fail_session(err, TIDE_NOT_FOUND, id, "has nothing to summarise");
     return TIDE_OK;
 }
 
@@ -438,7 +437,7 @@ enum tide_code tide_agent_compact(tide_agent *a, const char *focus, struct tide_
 
     ERR_LOCAL(err);
     if (a->run)
-        return tide_fail(err, TIDE_INVALID, "this agent is at work already");
+        return tide_fail(err, TIDE_INVALID, "this agent is already running");
     if (focus && !str_is_utf8(str_from(focus), NULL))
         return tide_fail(err, TIDE_INVALID, "the focus is not valid UTF-8");
     atomic_store(&a->stop, STOP_NOT);
@@ -493,7 +492,7 @@ static enum tide_code bind_answer(struct tide_agent *a, const char *wait, const 
     if (code)
         return code;
     if (strcmp(wait, wait_now(a)) != 0) {
-        tide_fail(err, TIDE_CONFLICT, "this question was answered meanwhile");
+        tide_fail(err, TIDE_CONFLICT, "this question has been answered meanwhile");
         return tide_hint(err, TIDE_ACTION_WHY, a->s->head.id);
     }
     *ret_token = arena_dup(&a->scratch, str_from(a->token)).ptr;
@@ -549,7 +548,7 @@ static enum tide_code take_up(struct tide_agent *a, const char *input, const cha
         return tide_fail_session(err, TIDE_INVALID, a->s->head.id, "does not wait for an answer");
     if (!conversation_is_owed(&a->conversation) && !conversation_open(&a->conversation) &&
         !a->s->state->ledger.queue.live) {
-        tide_fail(err, TIDE_NOT_FOUND, "nothing is left to be done in session '%s'", a->s->head.id);
+        tide_fail(err, TIDE_NOT_FOUND, "nothing is left to do in session '%s'", a->s->head.id);
         return tide_hint_with(err, TIDE_ACTION_PROMPT, a->s->head.id, "\"text\":null");
     }
     agent_put_provider(a);
@@ -563,7 +562,7 @@ enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *t
 
     ERR_LOCAL(err);
     if (a->run)
-        return tide_fail(err, TIDE_INVALID, "this agent is at work already");
+        return tide_fail(err, TIDE_INVALID, "this agent is already running");
     atomic_store(&a->stop, STOP_NOT); /* once, as above */
     for (int i = 0; i < TRIES; i++) {
         begin_run(a);

@@ -203,7 +203,7 @@ enum tide_code match_glob(struct str pattern, struct match **ret_match, struct t
     if (t.braces)
         code = tide_fail(err, TIDE_INVALID, "the pattern has a '{' without its '}'");
     else if ((code = compile_pattern(buf_view(&regex), PCRE2_DOTALL, ret_match, err)))
-        code = tide_fail(err, TIDE_INVALID, "the pattern '%.*s' is no glob that can be read",
+        code = tide_fail(err, TIDE_INVALID, "the pattern '%.*s' is not a valid glob",
                          (int)(pattern.len < 100 ? pattern.len : 100), pattern.ptr);
     buf_done(&regex);
     return code;

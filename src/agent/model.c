@@ -218,7 +218,8 @@ const struct json *reply_read(struct reply *r, struct str data)
     r->n_events++;
     if (!json_parse(&r->scratch, r->read, NULL, &json, NULL, &err) && json->type == JSON_OBJECT)
         return json;
-    fault_set(&r->fault, "malformed", 0, "an event of the answer is no JSON object%s%s", err.code ? ": " : "", err.msg);
+    fault_set(&r->fault, "malformed", 0, "an event of the answer is not a JSON object%s%s", err.code ? ": " : "",
+              err.msg);
     return NULL;
 }
 
@@ -373,7 +374,7 @@ enum tide_code reply_finish(struct reply *r, bool clean, struct model_answer *re
     if (r->fault.code[0])
         return fault_tide_code(&r->fault);
     if (!r->whole && !(r->lenient && clean && r->stopped)) {
-        fault_set(&r->fault, "connection", 0, "the answer broke off before its end");
+        fault_set(&r->fault, "connection", 0, "the answer ended early");
         return fault_tide_code(&r->fault);
     }
     if (!take_calls(r, &a)) {

@@ -68,14 +68,13 @@ static void look_for_drift(struct tide_agent *a, struct str list)
     own = conversation_system(&a->conversation, &instructions);
     if (!str_eq(list, str_from(a->conversation.tools)))
         agent_notice(a, "the tool list has changed since this conversation began: the stored one is sent "
-                        "(refresh_prompt renders it anew)");
+                        "(refresh_prompt renders it again)");
     if (a->opt.system_prompt && !str_eq(own, str_from(clean_text(a, a->opt.system_prompt))))
         agent_notice(a, "the system prompt has changed since this conversation began: the stored one is sent "
-                        "(refresh_prompt renders it anew)");
+                        "(refresh_prompt renders it again)");
     if (!a->nested && !str_eq(instructions, str_from(clean_text(a, a->opt.instructions ? a->opt.instructions : ""))))
-        agent_notice(a,
-                     "the project's instructions have changed since this conversation began: the stored ones are sent "
-                     "(refresh_prompt reads them anew)");
+        agent_notice(a, "the project's instructions have changed since this conversation began: the stored ones are "
+                        "sent (refresh_prompt reads them again)");
 }
 
 /* The conversation, and behind it what is asked for besides (empty: nothing). */
@@ -432,9 +431,9 @@ enum tide_code agent_summarise(struct tide_agent *a, const char *focus, struct t
     agent_tell_text(a, STR(""), true);
     agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_TEXT_END, .turn = turn});
     if (answer.stop == STOP_LENGTH)
-        code = refuse_summary(a, turn, "the summary was cut off (max_answer_tokens): nothing is left out", err);
+        code = refuse_summary(a, turn, "the summary was cut off (max_answer_tokens): nothing is dropped", err);
     else if (answer.stop == STOP_REFUSED || str_is_blank(answer.text))
-        code = refuse_summary(a, turn, "the model gave no summary: nothing is left out", err);
+        code = refuse_summary(a, turn, "the model gave no summary: nothing is dropped", err);
     else
         put_summary(a, turn, str_trim(answer.text));
     model_answer_done(&answer);

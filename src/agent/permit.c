@@ -76,8 +76,7 @@ static enum tide_code parse_rule(struct arena *a, const struct json *v, size_t n
     if (ret->tool.len == 0)
         return tide_fail(err, TIDE_INVALID, "permission rule %zu names no tool", number);
     if (match && ret->match.len == 0)
-        return tide_fail(err, TIDE_INVALID, "permission rule %zu: 'match' is empty: leave it out for every call",
-                         number);
+        return tide_fail(err, TIDE_INVALID, "permission rule %zu: 'match' is empty: omit it for every call", number);
     if (permission < 0 || strlen(word.ptr) != word.len)
         return tide_fail(err, TIDE_INVALID, "permission rule %zu: 'permission' must be allow, ask or deny, not '%.*s'",
                          number, (int)(word.len < 60 ? word.len : 60), word.ptr);

@@ -149,7 +149,7 @@ static enum tide_code make_url(struct provider *p, const char *base, struct tide
     p->own_url = !base;
     base = base ? base : p->ops->base_url;
     if (!is_url(base) || !is_printable(base) || strlen(base) > 2048)
-        return tide_fail(err, TIDE_INVALID, "base_url '%s' is no http:// or https:// address", base);
+        return tide_fail(err, TIDE_INVALID, "base_url '%s' is not an http:// or https:// address", base);
     n = strlen(base);
     while (n > 0 && base[n - 1] == '/')
         n--;

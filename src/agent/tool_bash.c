@@ -250,9 +250,9 @@ static void tell_end(const struct capture *c, int64_t timeout_ms, struct tool_re
     ret->unknown = c->timed_out || c->stopped;
     ret->failed = ret->unknown || c->status != 0;
     if (c->stopped)
-        buf_add_str(&line, STR("stopped before it ended: how far it came is not known"));
+        buf_add_str(&line, STR("stopped before it ended: how far it got is unknown"));
     else if (c->timed_out)
-        buf_addf(&line, "timed out after %g s and was ended: how far it came is not known", (double)timeout_ms / 1000);
+        buf_addf(&line, "timed out after %g s and was ended: how far it got is unknown", (double)timeout_ms / 1000);
     else if (c->status != 0)
         buf_addf(&line, "exit status %d%s", capture_exit_status(c->status),
                  c->status & 0x7f ? " (killed by a signal)" : "");

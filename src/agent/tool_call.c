@@ -94,17 +94,18 @@ static struct json_out *open_effect(struct dealing *c, const char *kind)
 }
 
 static const char unknown_text[] =
-    "outcome unknown: this call was cut while it ran, and must not be repeated blindly. Find out whether it happened "
-    "before you do anything like it again.";
+    "outcome unknown: this call was interrupted while it ran, and must not be repeated blindly. Find out whether it "
+    "happened before you do anything like it again.";
 static const char redacted_cut_text[] =
-    "outcome unknown: this call was cut while it ran, and its arguments held a secret that is not stored, so it is not run "
-    "again from the log. Find out whether it happened, and ask the user before you do anything like it again.";
+    "outcome unknown: this call was interrupted while it ran, and its arguments contained a secret that is not "
+    "stored, so it is not run again from the log. Find out whether it happened, and ask the user before you do "
+    "anything like it again.";
 static const char redacted_text[] =
-    "not run: the session was cut before this call began, and its arguments held a secret that is not stored, so it is not "
-    "run from the log. Ask the user whether it is still wanted.";
+    "not run: the session was interrupted before this call began, and its arguments contained a secret that is not "
+    "stored, so it is not run from the log. Ask the user whether it is still wanted.";
 static const char lost_text[] =
-    "outcome unknown: this call ran to its end, but what it said was not kept, and it must not be repeated blindly. Find "
-    "out what it did before you do anything like it again.";
+    "outcome unknown: this call ran to its end, but its result was not stored, and it must not be repeated blindly. "
+    "Find out what it did before you do anything like it again.";
 
 /* ---- hooks around it ---- */
 
@@ -212,7 +213,7 @@ static enum tide_code ask_here(struct tide_agent *a, const char *question, const
     code = agent_go_on(a, agent_answer(a, d, &reason), token, err);
     if (code < TIDE_TOKEN_MALFORMED || code > TIDE_TOKEN_CONSUMED)
         return code;
-    tide_fail(err, TIDE_CONFLICT, "this question was answered elsewhere meanwhile");
+    tide_fail(err, TIDE_CONFLICT, "this question has been answered elsewhere");
     return tide_hint(err, TIDE_ACTION_WHY, a->s->head.id);
 }
 
@@ -459,11 +460,11 @@ static enum tide_code settle_call(struct dealing *c, const struct recorded *m, s
         return run_tool(c, m->attempt + 1, err);
     if (fate == FATE_HAPPENED) {
         put_settled(c, "tool.completed", "probe: it had happened");
-        settle_as(c, "done: this call was cut before it could answer, but what it was to do is there", false);
+        settle_as(c, "done: this call was interrupted before it could answer, but its work is done", false);
         return TIDE_OK;
     }
     if (m->state == RECORDED_STARTED)
-        put_settled(c, "tool.unknown", "cut: nobody knows whether it happened");
+        put_settled(c, "tool.unknown", "interrupted: outcome unknown");
     settle_as(c, m->state == RECORDED_COMPLETED ? lost_text : unknown_text, true);
     return TIDE_OK;
 }
@@ -504,7 +505,9 @@ static bool answer_redacted(struct dealing *c, const struct recorded *m)
 {
     if (!map_get(&c->a->conversation.redacted, c->call->id) || map_get(&c->a->real, c->call->id))
         return false;
-    agent_notice(c->a, "%.*s was cut, and its arguments held a secret that is not stored: it is not run from the log",
+    agent_notice(c->a,
+                 "%.*s was interrupted, and its arguments contained a secret that is not stored: it is not run "
+                 "from the log",
                  STR_ARG(c->call->name));
     if (m && m->state == RECORDED_STARTED)
         put_settled(c, "tool.unknown", "redacted: its arguments are not stored as they were");
@@ -604,7 +607,7 @@ enum tide_code agent_close_calls(struct tide_agent *a, struct tide_err *err)
         put_result(&c,
                    str_from(begun
                                 ? unknown_text
-                                : "not run: the user stopped this turn, or did not allow it, and said something else"),
+                                : "not run: the user stopped this turn, or did not allow it, and sent another prompt"),
                    true);
     }
     return code;

@@ -55,13 +55,13 @@ static enum walk_answer take_file(void *arg, struct str path, int dir, const cha
 static void tell_rest(const struct search *s, const struct walk *w, struct tool_result *ret)
 {
     if (w->stopped)
-        tool_fail(ret, "[stopped before all was looked at]\n");
+        tool_fail(ret, "[stopped before everything was searched]\n");
     else if (s->more)
         buf_addf(&ret->text, "[the first %zu; there are more: use a narrower pattern]\n", s->found);
     else if (s->found == 0)
-        buf_addf(&ret->text, "no files match%s\n", w->hidden ? "" : " (hidden ones were not looked at)");
+        buf_addf(&ret->text, "no files match%s\n", w->hidden ? "" : " (hidden files were not searched)");
     if (w->too_much)
-        buf_add_str(&ret->text, STR("[not all was looked at: too many files, or nested too deep]\n"));
+        buf_add_str(&ret->text, STR("[not everything was searched: too many files, or nested too deep]\n"));
     if (w->unread)
         buf_addf(&ret->text, "[%zu %s could not be read]\n", w->unread, w->unread == 1 ? "directory" : "directories");
     if (s->hard)

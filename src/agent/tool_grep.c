@@ -113,7 +113,7 @@ static void tell_rest(const struct search *s, const struct walk *w)
     struct buf *out = &s->ret->text;
 
     if (s->stopped || w->stopped)
-        tool_fail(s->ret, "[stopped before all was looked at]\n");
+        tool_fail(s->ret, "[stopped before everything was searched]\n");
     else if (s->hard >= HARD_MAX)
         tool_fail(s->ret, "the pattern is too costly (first at %s): make it simpler\n", s->hard_at);
     else if (s->more)
@@ -122,9 +122,9 @@ static void tell_rest(const struct search *s, const struct walk *w)
     else if (s->found == 0)
         buf_add_str(out, STR("no matches\n"));
     if (s->hard && s->hard < HARD_MAX)
-        buf_addf(out, "[%zu lines were too costly for the pattern and left out, the first: %s]\n", s->hard, s->hard_at);
+        buf_addf(out, "[%zu lines were too costly for the pattern and skipped, the first: %s]\n", s->hard, s->hard_at);
     if (w->too_much)
-        buf_add_str(out, STR("[not all was looked at: too many files, or nested too deep]\n"));
+        buf_add_str(out, STR("[not everything was searched: too many files, or nested too deep]\n"));
     if (s->unread + w->unread)
         buf_addf(out, "[%zu files or directories could not be read]\n", s->unread + w->unread);
 }

@@ -158,7 +158,7 @@ enum tide_code args_check(const char *what, enum value_type type, const struct o
     case VALUE_STDIN:
         if (strcmp(text, "-") == 0)
             break;
-        return tide_fail(err, TIDE_INVALID, "unexpected '" SHOWN "': only - (standard input) may stand there", text);
+        return tide_fail(err, TIDE_INVALID, "unexpected '" SHOWN "': only - (standard input) is allowed there", text);
     case VALUE_TEXT:
     case VALUE_DATA:
     case VALUE_COMMAND:

@@ -80,12 +80,12 @@ const struct command *const commands[] = {
 };
 
 const struct command_group command_groups[] = {
-    {"sessions", "make, look at, mark, fork, roll back, check and carry sessions"},
+    {"sessions", "create, show, checkpoint, fork, roll back, verify, export and import sessions"},
     {"log", "append events to a session's log and read them"},
-    {"token", "rights to answer what a session waits for"},
-    {"store", "make a store, look at it as a whole, check it, copy it, give space back"},
-    {"graph", "check graphs, draw and compare them, take them over from elsewhere"},
-    {"config", "look at the settings of agents, change and check them"},
+    {"token", "resume tokens"},
+    {"store", "create, show, check, copy and compact a store"},
+    {"graph", "check, draw, compare and import graphs"},
+    {"config", "show, change and check the configuration"},
     {NULL, NULL},
 };
 

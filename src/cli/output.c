@@ -46,7 +46,7 @@ enum tide_code out_flush(struct out *out, struct tide_err *err)
 
         if (n < 0 && errno != EINTR) {
             out->closed = errno == EPIPE;
-            return out->closed ? tide_fail(err, TIDE_CANCELLED, "write to standard output: nobody reads it any more")
+            return out->closed ? tide_fail(err, TIDE_CANCELLED, "write to standard output: its reader is gone")
                                : tide_fail_errno(err, errno, "write to standard output");
         }
         p += n > 0 ? n : 0;

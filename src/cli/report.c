@@ -69,8 +69,8 @@ static void print_json(struct out *out, const char *session, const struct progra
 static void print_hidden(struct out *out, const char *session)
 {
     outf(out,
-         "  its command line held a secret, which is not stored: `tidemark resume` cannot run it;\n"
-         "  `tidemark exec --new-run --session %s -- PROGRAM` begins anew; hand secrets over in the environment\n",
+         "  its command line contained a secret, which is not stored: `tidemark resume` cannot run it;\n"
+         "  `tidemark exec --new-run --session %s -- PROGRAM` starts a new run; pass secrets in the environment\n",
          session);
 }
 
@@ -146,10 +146,10 @@ static void on_notice(void *arg, enum program_notice what, size_t n, const char 
     (void)arg;
     switch (what) {
     case PROGRAM_CHANGED:
-        say("%s has changed since it ran last: steps that are recorded answer from the log", text);
+        say("%s has changed since it ran last: recorded steps return their results from the log", text);
         break;
     case PROGRAM_LEFTOVERS:
-        say("the last run had left %zu process%s behind: ended %s", n, n == 1 ? "" : "es", n == 1 ? "it" : "them");
+        say("the last run had left %zu process%s running: ended %s", n, n == 1 ? "" : "es", n == 1 ? "it" : "them");
         break;
     case PROGRAM_SUPERSEDED:
         say("the run that waited is superseded: its token is revoked");
@@ -168,10 +168,10 @@ static void on_trouble(void *arg, const struct tide_err *why)
     if (why)
         say("%s: %s", why->msg,
             ((const struct program_run *)arg)->degrade
-                ? "pure work goes on in memory until the store can be written (durability: degraded)"
-                : "the run is held and goes on by itself when the store can be written");
+                ? "pure work continues in memory until the store can be written (durability: degraded)"
+                : "the run pauses and continues by itself when the store can be written");
     else
-        say("the store can be written again: the run goes on");
+        say("the store can be written again: the run continues");
 }
 
 /* Where this command is; a file that was replaced meanwhile is there all the same. */
@@ -263,9 +263,9 @@ static void say_how_on(tide_session *session, const char *message)
     if (!first)
         say("%s", message);
     else if (info->next[0].action == TIDE_ACTION_RESUME && info->next[1].action != TIDE_ACTION_RESUME)
-        say("%s: `%s` runs it again from where it was", message, first);
+        say("%s: `%s` resumes it", message, first);
     else
-        say("%s: `tidemark why %s` says how to go on", message, tide_session_id(session));
+        say("%s: `tidemark why %s` shows how to continue", message, tide_session_id(session));
 }
 
 enum tide_code report_end(struct cli *cli, const struct program_run *r, tide_session *session, enum tide_code code,
@@ -278,7 +278,7 @@ enum tide_code report_end(struct cli *cli, const struct program_run *r, tide_ses
     if (code || !e->run_id[0])
         return code ? report_not_run(cli, r, err) : e->recorded ? report_record(cli, r, id) : TIDE_OK;
     if (e->left_behind)
-        say("%s left %zu process%s behind: ended %s", program_run_name(r), e->left_behind,
+        say("%s left %zu process%s running: ended %s", program_run_name(r), e->left_behind,
             e->left_behind == 1 ? "" : "es", e->left_behind == 1 ? "it" : "them");
     if (e->waits)
         return report_wait(cli, id, e, token_fd, err);
@@ -286,10 +286,10 @@ enum tide_code report_end(struct cli *cli, const struct program_run *r, tide_ses
     if (e->cancelled)
         say("session %s was cancelled", id);
     else if (e->message[0] && e->exit_status == tide_code_exit(TIDE_UNSETTLED))
-        say("%s: find out whether the step happened: `tidemark why %s` says how to go on", e->message, id);
+        say("%s: find out whether the step happened: `tidemark why %s` shows how to continue", e->message, id);
     else if (e->message[0] && e->hidden)
-        say("%s: its command line held a secret, which is not stored: `tidemark exec --ensure --session %s -- PROGRAM` "
-            "continues it; hand secrets over in the environment",
+        say("%s: its command line contained a secret, which is not stored: `tidemark exec --ensure --session %s -- "
+            "PROGRAM` continues it; pass secrets in the environment",
             e->message, id);
     else if (e->message[0])
         say_how_on(session, e->message);

@@ -133,7 +133,7 @@ static enum tide_code print_result(struct resuming *r, enum tide_code code, stru
 
     switch (core->result) {
     case RESUME_NOTHING:
-        snprintf(all, sizeof(all), "`tidemark graph check %.150s` tells all",
+        snprintf(all, sizeof(all), "`tidemark graph check %.150s` shows all",
                  core->ask.graph_file ? core->ask.graph_file : "");
         if (core->graph_refused)
             return advise(code, all, err);

@@ -25,7 +25,7 @@ static bool ask_own(void *arg, const char *path)
         return false;
     fprintf(stderr,
             "'%s' was made by an earlier version, which did not prove where sessions began.\nAre all its sessions "
-            "your own, and may go on? [y/N] ",
+            "your own, and may they run? [y/N] ",
             path);
     return fgets(line, sizeof(line), stdin) && yes_no_word(str_from(line)) == YES_NO_YES;
 }
@@ -133,9 +133,9 @@ int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     (void)arg;
     if (!why)
-        say("the store can be written again: the run goes on");
+        say("the store can be written again: the run continues");
     else if (!waited_ms)
-        say("%s: the run is held and goes on by itself when the store can be written", why->msg);
+        say("%s: the run pauses and continues by itself when the store can be written", why->msg);
     return stop_signal != 0;
 }
 

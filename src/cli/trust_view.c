@@ -140,7 +140,8 @@ enum tide_code trust_ask(struct cli *cli, const char *question, struct tide_err 
     if (out_flush(&cli->out, err))
         return err->code;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-        return tide_fail(err, TIDE_UNTRUSTED, "not trusted: nobody was asked; give --yes when you have read it");
+        return tide_fail(err, TIDE_UNTRUSTED,
+                         "not trusted: there is no terminal to ask at; give --yes when you have read it");
     fprintf(stderr, "%s [y/N] ", question);
     if (!fgets(line, sizeof(line), stdin) || yes_no_word(str_from(line)) != YES_NO_YES)
         return tide_fail(err, TIDE_UNTRUSTED, "not trusted: nothing was changed");

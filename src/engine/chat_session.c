@@ -141,9 +141,9 @@ static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
     const struct chat_session *c = arg;
 
     if (!why)
-        agent_setup_tell(&c->setup, "the store can be written again: going on");
+        agent_setup_tell(&c->setup, "the store can be written again: continuing");
     else if (!waited_ms)
-        agent_setup_tell(&c->setup, "%s: held until the store can be written", why->msg);
+        agent_setup_tell(&c->setup, "%s: paused until the store can be written", why->msg);
     return is_stopped(c);
 }
 
@@ -313,7 +313,7 @@ static enum tide_code go_back(struct chat_session *c, const char *from, unsigned
                          tide_session_id(c->session));
     if (seq < 0 || seq == tide_session_last_seq(c->session))
         return TIDE_OK;
-    if (chat_roll_back_to(c, seq, flags, "a chat goes on from there", &withdrawn, err))
+    if (chat_roll_back_to(c, seq, flags, "a chat continues from there", &withdrawn, err))
         return err->code;
     if (withdrawn)
         agent_setup_tell(&c->setup, CHAT_WITHDRAWN, withdrawn);
@@ -352,7 +352,7 @@ static bool is_here(struct chat_session *c, const char *id, const char *cwd)
 
     if (tide_session_open(c->setup.store, id, TIDE_SESSION_READ, &s, &err)) {
         if (err.code == TIDE_CORRUPT)
-            agent_setup_tell(&c->setup, "passed over: %s", err.msg); /* it may be the one that is meant */
+            agent_setup_tell(&c->setup, "ignored: %s", err.msg); /* it may be the one that is meant */
         return false;
     }
     dir = session_stored(&c->setup.arena, s, NULL, "working_dir");

@@ -42,7 +42,7 @@ enum tide_code chat_take(struct chat_session *c, tide_session *session, struct t
 /* Rolls back, and withdraws what it waits for: *ret_withdrawn is the question, the caller's; NULL: it did not wait. */
 enum tide_code chat_roll_back_to(struct chat_session *c, int64_t seq, unsigned flags, const char *reason,
                                  char **ret_withdrawn, struct tide_err *err) MUST_CHECK;
-#define CHAT_WITHDRAWN "not answered, and withdrawn by going back: %s"
+#define CHAT_WITHDRAWN "not answered, and withdrawn by the rollback: %s"
 
 /* A new one, named after its first prompt. */
 enum tide_code chat_new(struct chat_session *c, const char *prompt, struct tide_err *err) MUST_CHECK;

@@ -45,7 +45,7 @@ static enum tide_code split_kind(struct event_line *s, const struct json *line, 
     buf_add_char(&s->body, '{');
     for (const struct json *m = line->first; m; m = m->next) {
         if (json_key_eq(m, STR("seq")) || json_key_eq(m, STR("ts")))
-            return tide_fail(err, TIDE_INVALID, "has '%.*s': the log itself numbers and dates events: leave it out",
+            return tide_fail(err, TIDE_INVALID, "has '%.*s': the log sets number and time of events: omit it",
                              STR_ARG(json_key_text(&s->arena, m)));
         if (json_key_eq(m, STR("kind"))) {
             kind = m;
@@ -79,8 +79,7 @@ enum tide_code event_line_read(struct event_line *s, struct str line, const char
     if (json->type != JSON_OBJECT)
         return tide_fail(err, TIDE_INVALID, "not a JSON object");
     if (given && json_get(json, STR("kind"))) {
-        tide_fail(err, TIDE_INVALID, "has its own \"kind\", but '%s' is given for all lines: leave one of them out",
-                  given);
+        tide_fail(err, TIDE_INVALID, "has its own \"kind\", but '%s' is given for all lines: omit one of them", given);
         return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"kind\":false");
     }
     if (given) {

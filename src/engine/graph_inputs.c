@@ -198,7 +198,7 @@ enum tide_code graph_refuse_missing(const struct graph_missing *list, struct tid
     }
     json_out_end(&o, '}');
     tide_fail_node(err, TIDE_INVALID, list->node, "needs '%.100s', which %s, and nothing was run", list->key,
-                   list->secret ? "is never stored and was not given" : "nobody sets");
+                   list->secret ? "is never stored and was not given" : "no node sets");
     return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"set\":%s", buf_cstr(&keys));
 }
 

@@ -51,7 +51,7 @@ static enum tide_code open_damaged(struct graph_resume *r, struct tide_err *err)
     if (!code) {
         r->tell(r->arg, arena_printf(&r->arena, "session %s is damaged: %s", found.session, found.damage.msg));
         r->news = arena_printf(&r->arena, "%s fork%s%s, from checkpoint %s, seq %" PRId64 "%s",
-                               r->look ? "it would go on in a" : "going on in the", r->look ? "" : " ", found.fork,
+                               r->look ? "it would continue in a" : "continuing in the", r->look ? "" : " ", found.fork,
                                found.checkpoint, found.seq, asked ? "" : ", the newest that can be read");
     }
     if (!code && r->look) {
@@ -143,9 +143,9 @@ static enum tide_code fork_damaged(struct graph_resume *r, const struct outlook 
         return err->code;
     for (size_t i = 0; i < o->n_warnings; i++)
         r->tell(r->arg, o->warnings[i]);
-    r->tell(r->arg,
-            arena_printf(&r->arena, "session %s is damaged: going on in the fork %s, from checkpoint %s, seq %" PRId64,
-                         o->s->head.id, id, o->checkpoint, o->seq));
+    r->tell(r->arg, arena_printf(&r->arena,
+                                 "session %s is damaged: continuing in the fork %s, from checkpoint %s, seq %" PRId64,
+                                 o->s->head.id, id, o->checkpoint, o->seq));
     if (take_fork(r, id, err))
         return err->code;
     if (!r->file)

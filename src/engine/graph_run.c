@@ -65,7 +65,7 @@ enum tide_code graph_setup(struct agent_setup *setup, tide_graph *graph, tide_se
     look_at(g, &needs);
     if (needs.callback_node)
         return tide_fail(err, TIDE_INVALID,
-                         "node '%s' calls '%s', which is registered by a program that holds the library: give it a "
+                         "node '%s' calls '%s', which is registered by a program that embeds the library: give it a "
                          "`program` to run it here",
                          needs.callback_node->id.len ? needs.callback_node->id.ptr : "in a map",
                          needs.callback_node->callback.ptr);
@@ -297,7 +297,7 @@ enum tide_code graph_lapse(tide_store *store, tide_session *session, struct tide
                    : tide_fail_session(err, TIDE_WAITING, info->id, "waits for an answer");
     if (info->status != TIDE_STATUS_INTERRUPTED_WAITING)
         return tide_fail_session(err, TIDE_HELD, info->id, "was answered elsewhere meanwhile");
-    tide_fail_session(err, TIDE_FAILED, info->id, "waited for %s, and nobody answered before the deadline",
+    tide_fail_session(err, TIDE_FAILED, info->id, "waited for %s, and there was no answer before the deadline",
                       r->wait_name ? r->wait_name : "an answer");
     return tide_hint(err, TIDE_ACTION_RESUME, info->id);
 }

@@ -155,7 +155,7 @@ static void start_sender(void *arg)
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (pid < 0) {
-        log_write(TIDE_LOG_WARN, "notifications are left to recovery: no process can be started",
+        log_write(TIDE_LOG_WARN, "notifications are left to recovery: no process could be started",
                   log_text("why", strerror(errno)));
         return;
     }

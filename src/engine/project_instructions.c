@@ -75,7 +75,7 @@ static const char *read_whole(int fd, size_t left, struct buf *text)
     if (buf_read_fd(text, fd))
         return "it cannot be read";
     if (text->failed || text->len > left)
-        return "more than 64 KiB in all";
+        return "more than 64 KiB in total";
     if (!str_is_utf8(buf_view(text), NULL) || memchr(buf_view(text).ptr, '\0', text->len))
         return "it is not text";
     return NULL;

@@ -78,7 +78,7 @@ enum tide_code rollback_point(tide_store *store, tide_session *session, const ch
             return TIDE_OK;
         }
     } else if (is_number && (digits == 0 || digits > 18 || from[4 + digits])) {
-        tide_fail(err, TIDE_INVALID, "behind seq: stands the number of an event");
+        tide_fail(err, TIDE_INVALID, "seq: must be followed by the number of an event");
         code = tide_about(err, TIDE_SUBJECT_ARGUMENT, "from");
     } else {
         code = session_position(session, is_number ? from + 4 : from, ret_seq, err);

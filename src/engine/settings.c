@@ -309,7 +309,7 @@ enum tide_code settings_log(const struct settings *s, bool verbose, const char *
         /* A pipe that nobody reads must hold up neither this nor a record. */
         fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
         if (fd < 0 && errno == ENXIO)
-            return tide_fail(err, TIDE_IO, "log_file: %.150s: nobody reads it: start its reader first, or name a file",
+            return tide_fail(err, TIDE_IO, "log_file: %.150s: it has no reader: start its reader first, or name a file",
                              path);
         if (fd < 0)
             return tide_fail_errno(err, errno, "log_file: %.150s", path);

@@ -19,7 +19,7 @@ const struct shape shape_checkpoint = {
             {"description", SHAPE_TEXT, AT(description), SHAPE_NULLABLE, "what people see in lists"},
             {"seq", SHAPE_INT, AT(seq), 0, "its event"},
             {"turn", SHAPE_INT, AT(turn), 0, "turns of the conversation so far"},
-            {"rolled_back", SHAPE_BOOL, AT(rolled_back), 0, "a rollback has cut it off"},
+            {"rolled_back", SHAPE_BOOL, AT(rolled_back), 0, "a rollback has undone it"},
             {.name = NULL},
         },
 };
@@ -35,7 +35,7 @@ const struct shape shape_checkpoints = {
             {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session"},
             {"checkpoints", SHAPE_STREAM, AT(checkpoints), 0, "those that were asked for", .of = &shape_checkpoint},
             {"latest_checkpoint_id", SHAPE_TEXT, AT(latest_checkpoint_id), SHAPE_NULLABLE, "the newest of all"},
-            {"total_checkpoints", SHAPE_INT, AT(total), 0, "how many there are, but for those that were cut off"},
+            {"total_checkpoints", SHAPE_INT, AT(total), 0, "how many there are, without those that a rollback undid"},
             {.name = NULL},
         },
 };

@@ -26,14 +26,14 @@ static void put_kind(struct json_out *o, const void *finding)
     json_out_str(o, str_from(((const struct finding *)finding)->kind->name));
 }
 
-static SHAPE(doctor_check, "", {"name", SHAPE_TEXT, AT(where), 0, "what was looked at"},
-             {"status", SHAPE_TEXT, AT(severity), 0, "how it is", .words = "ok warn fail"},
+static SHAPE(doctor_check, "", {"name", SHAPE_TEXT, AT(where), 0, "what was checked"},
+             {"status", SHAPE_TEXT, AT(severity), 0, "the result", .words = "ok warn fail"},
              {"detail", SHAPE_TEXT, AT(what), 0, "what was found"},
              {"todo", SHAPE_TEXT, AT(todo), SHAPE_NULLABLE, "what to do about it"},
              {"kind", SHAPE_TEXT, AT(kind), SHAPE_NULLABLE, "which of the things that the check finds", .has = has_kind,
               .put = put_kind},
              {"about", SHAPE_TEXT, AT(about), SHAPE_NULLABLE, "the session or the file; null: all of it"},
-             {"forgotten", SHAPE_BOOL, AT(forgotten), 0, "somebody accepts it"});
+             {"forgotten", SHAPE_BOOL, AT(forgotten), 0, "a person accepted it"});
 #undef AT
 
 #define AT(member) SHAPE_AT(struct check_report, member)
@@ -45,7 +45,7 @@ SHAPE(store_check, "What is wrong with a store.",
 
 SHAPE(doctor, "Whether everything is in order.",
       {"checks", SHAPE_ROWS, FOUND, .help = "each that was made", .of = &shape_doctor_check},
-      {"forgotten", SHAPE_INT, AT(forgotten), 0, "how many of them somebody accepts"},
+      {"forgotten", SHAPE_INT, AT(forgotten), 0, "how many of them a person accepted"},
       {"ok", SHAPE_BOOL, AT(ok), 0, "none failed"});
 
 static bool is_graph(const void *report)
@@ -58,7 +58,7 @@ SHAPE(graph_check, "What is wrong with a graph.", {"file", SHAPE_TEXT, AT(file),
       {"ok", SHAPE_BOOL, AT(ok), 0, "it can be run"},
       {"id", SHAPE_TEXT, AT(graph_id), SHAPE_OPTIONAL, "the id of the graph"},
       {"nodes", SHAPE_INT, AT(nodes), SHAPE_OPTIONAL, "how many nodes it has", .has = is_graph},
-      {"edges", SHAPE_INT, AT(edges), SHAPE_OPTIONAL, "how many ways lead from node to node", .has = is_graph},
+      {"edges", SHAPE_INT, AT(edges), SHAPE_OPTIONAL, "how many edges it has", .has = is_graph},
       {"digest", SHAPE_TEXT, AT(digest), SHAPE_OPTIONAL, "the digest that a run of it records"});
 
 static void put_lines(struct json_out *o, const void *report)
@@ -107,7 +107,7 @@ static bool is_unverified(const void *session)
 #define AT(member) SHAPE_AT(struct verified_session, member)
 
 static SHAPE(verified, "", {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session"},
-             {"ok", SHAPE_BOOL, AT(ok), 0, "it is whole"},
+             {"ok", SHAPE_BOOL, AT(ok), 0, "it is intact"},
              {"events", SHAPE_INT, AT(events), SHAPE_OPTIONAL, "that were read", .has = is_whole},
              {"unverified", SHAPE_BOOL, AT(unverified), SHAPE_OPTIONAL, "another program's lines, without digests",
               .has = is_unverified},
@@ -119,7 +119,7 @@ static SHAPE(verified, "", {"session_id", SHAPE_TEXT, AT(session_id), 0, "the se
 SHAPE(verification, "Sessions that were read from end to end.",
       {"sessions", SHAPE_ROWS, SHAPE_ROWS_AT(struct verification, sessions, n), .help = "each of them",
        .of = &shape_verified},
-      {"ok", SHAPE_BOOL, AT(ok), 0, "all are whole"}, {"events", SHAPE_INT, AT(events), 0, "that were read"});
+      {"ok", SHAPE_BOOL, AT(ok), 0, "all are intact"}, {"events", SHAPE_INT, AT(events), 0, "that were read"});
 #undef AT
 
 /* ---- settings ---- */

@@ -4,7 +4,7 @@
 
 const struct shape shape_log_event = {
     .name = "log_event",
-    .help = "An event as it stands in the log; what its kind has besides follows (docs/FORMAT.md).",
+    .help = "An event of the log; the fields of its kind follow (docs/FORMAT.md).",
     .open = true,
     .members =
         (const struct shape_member[]){
@@ -19,15 +19,15 @@ const struct shape shape_log_event = {
 
 SHAPE(state, "The fold of a session's log.", {"session_id", SHAPE_TEXT, .help = "the session"},
       {"seq", SHAPE_INT, .help = "as of this event"}, {"ts_ms", SHAPE_INT, .help = "when that was appended"},
-      {"session", SHAPE_MAP, .help = "what it was made with and told since", .items = SHAPE_ANY},
+      {"session", SHAPE_MAP, .help = "its description", .items = SHAPE_ANY},
       {"content", SHAPE_MAP, .help = "what the agent knows: a rollback cuts it, a fork inherits it",
        .items = SHAPE_ANY},
       {"ledger", SHAPE_MAP, .help = "what happened in the world: it stays", .items = SHAPE_ANY},
-      {"status", SHAPE_MAP, .flags = SHAPE_OPTIONAL, .help = "as of now: where it stands", .items = SHAPE_ANY});
+      {"status", SHAPE_MAP, .flags = SHAPE_OPTIONAL, .help = "its status now", .items = SHAPE_ANY});
 
 const struct shape shape_store_info = {
     .name = "store_info",
-    .help = "A store as a whole; what its kind has besides follows.",
+    .help = "A store; the fields of its kind follow.",
     .open = true,
     .members =
         (const struct shape_member[]){
@@ -64,32 +64,32 @@ const struct shape shape_store_info = {
 
 static SHAPE(plan_graph, "", TEXT("id", "its id"), TEXT("digest", "its digest"),
              YES("changed", "it is another version than the one that ran"));
-static SHAPE(plan_from, "", TEXT_OR_NULL("checkpoint", "the checkpoint; null: where it stands"),
+static SHAPE(plan_from, "", TEXT_OR_NULL("checkpoint", "the checkpoint; null: the current position"),
              {"seq", SHAPE_INT, .help = "the event"},
              TEXT_OR_NULL("instead_of", "the checkpoint that was asked for and cannot be taken"));
-static SHAPE(plan_node, "", TEXT("node", "the node"), TEXT("state", "how it stands"),
+static SHAPE(plan_node, "", TEXT("node", "the node"), TEXT("state", "its state"),
              {"visit", SHAPE_INT, .help = "of how many"}, {"attempt", SHAPE_INT, .help = "from 0"},
-             {"from_log", SHAPE_BOOL, .flags = SHAPE_OPTIONAL, .help = "it is not run: what it gave answers"});
+             {"from_log", SHAPE_BOOL, .flags = SHAPE_OPTIONAL, .help = "it is not run: its recorded result is used"});
 static SHAPE(plan_missing, "", TEXT("node", "the node that needs it"), TEXT("key", "the key of the memory"),
              YES("never_stored", "it has to be given again"), YES("later", "not at once"));
-static SHAPE(plan_override, "", TEXT("key", "the key of the memory"), YES("never_stored", "it is stored nowhere"));
+static SHAPE(plan_override, "", TEXT("key", "the key of the memory"), YES("never_stored", "it is never stored"));
 static SHAPE(plan_rename, "", TEXT("from", "the node as it was called"), TEXT("to", "as it is called now"));
 static SHAPE(plan_next, "", TEXT("action", "what is done"), TEXT("session_id", "to which session"),
              {"arguments", SHAPE_MAP, .help = "with what", .items = SHAPE_ANY});
 static SHAPE(plan_refusal, "", TEXT("code", "the code of the error"), TEXT_OR_NULL("node", "of which node"),
              TEXT("reason", "why"), LIST("hints", &shape_plan_next, "what helps, the likelier one first"));
 
-SHAPE(plan, "What a resume would do, and everything that stands in the way; nodes are those of a graph, else steps.",
+SHAPE(plan, "What a resume would do, and all obstacles; nodes are those of a graph, else steps.",
       TEXT("session_id", "the session"),
-      {"graph", SHAPE_OBJECT, .flags = SHAPE_OPTIONAL, .help = "left out: its log is damaged, or it runs none",
+      {"graph", SHAPE_OBJECT, .flags = SHAPE_OPTIONAL, .help = "missing: its log is damaged, or it runs none",
        .of = &shape_plan_graph},
       {"from", SHAPE_OBJECT, .help = "from where", .of = &shape_plan_from},
       {"action", SHAPE_TEXT, .help = "what would be done", .words = "resume rollback fork"},
       LIST("nodes_to_run", &shape_plan_node, "nodes that would run"),
       LIST("happened", NULL, "nodes that are taken as happened"),
       LIST("complete", NULL, "nodes that are not run again"),
-      LIST("failed", NULL, "nodes that failed while the others went on"),
-      LIST("missing_inputs", &shape_plan_missing, "what nobody sets"),
+      LIST("failed", NULL, "nodes that failed while the others continued"),
+      LIST("missing_inputs", &shape_plan_missing, "inputs that are not set"),
       LIST("overrides", &shape_plan_override, "keys of the memory that are set first"),
-      LIST("renames", &shape_plan_rename, "nodes that are called otherwise now"),
-      LIST("refused", &shape_plan_refusal, "what stands in the way"), LIST("warnings", NULL, "what is worth knowing"));
+      LIST("renames", &shape_plan_rename, "nodes that have other names now"),
+      LIST("refused", &shape_plan_refusal, "obstacles"), LIST("warnings", NULL, "what is worth knowing"));

@@ -116,7 +116,7 @@ const struct shape shape_event = {
              .only = AGENT_EVENTS | NODE_EVENTS | BIT(NOTICE)},
             {"node_type", SHAPE_TEXT, AT(node_type), SHAPE_OPTIONAL, "its type",
              .only = AGENT_EVENTS | NODE_EVENTS | BIT(NOTICE)},
-            {"visit", SHAPE_INT, AT(visit), SHAPE_OPTIONAL, "the how manieth time it runs",
+            {"visit", SHAPE_INT, AT(visit), SHAPE_OPTIONAL, "its visit, from 1",
              .only = AGENT_EVENTS | NODE_EVENTS | BIT(NOTICE)},
             {"turn", SHAPE_INT, AT(turn), SHAPE_OPTIONAL, "of the conversation", .only = AGENT_EVENTS | BIT(NOTICE)},
             {"tool", SHAPE_TEXT, AT(tool), 0, "its name", .only = TOOL_EVENTS},

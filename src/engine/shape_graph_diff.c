@@ -56,8 +56,8 @@ static void put_fit(struct json_out *o, const void *session)
 
 static SHAPE(running_session, "", {"session_id", SHAPE_TEXT, AT(id), 0, "the session"},
              {"title", SHAPE_TEXT, AT(title), SHAPE_NULLABLE, "its title"},
-             {"status", SHAPE_TEXT, AT(status), 0, "where it stands", .put = put_status},
-             {"fit", SHAPE_TEXT, AT(fit), 0, "whether it can go on with the new version",
+             {"status", SHAPE_TEXT, AT(status), 0, "its status", .put = put_status},
+             {"fit", SHAPE_TEXT, AT(fit), 0, "whether it can continue with the new version",
               .words = "same compatible mapping stuck", .put = put_fit},
              {"node", SHAPE_TEXT, AT(node), SHAPE_NULLABLE, "the node that decides it"},
              {"arguments", SHAPE_MAP, AT(arguments), SHAPE_OPTIONAL, "of a resume with which it can", .has = needs_map,
@@ -69,19 +69,19 @@ static SHAPE(running_session, "", {"session_id", SHAPE_TEXT, AT(id), 0, "the ses
 #define AT(member) SHAPE_AT(struct graph_diff, member)
 
 static SHAPE(fits, "", {"same", SHAPE_INT, AT(fits[LIVE_SAME]), 0, "that run this version already"},
-             {"compatible", SHAPE_INT, AT(fits[LIVE_COMPATIBLE]), 0, "that can go on with it"},
-             {"mapping", SHAPE_INT, AT(fits[LIVE_MAPPING]), 0, "when they are told what a node is called now"},
-             {"stuck", SHAPE_INT, AT(fits[LIVE_STUCK]), 0, "that cannot go on with it"});
+             {"compatible", SHAPE_INT, AT(fits[LIVE_COMPATIBLE]), 0, "that can continue with it"},
+             {"mapping", SHAPE_INT, AT(fits[LIVE_MAPPING]), 0, "with a mapping of node names"},
+             {"stuck", SHAPE_INT, AT(fits[LIVE_STUCK]), 0, "that cannot continue with it"});
 
 static bool is_live(const void *diff)
 {
     return ((const struct graph_diff *)diff)->live;
 }
 
-SHAPE(graph_diff, "Two versions of a graph, and the sessions under way.",
+SHAPE(graph_diff, "Two versions of a graph, and the unfinished sessions.",
       {"same", SHAPE_BOOL, AT(same), 0, "nothing differs"},
       {"nodes", SHAPE_ROWS, SHAPE_ROWS_AT(struct graph_diff, changes, n_changes), .help = "each node",
        .of = &shape_graph_change},
       {"sessions", SHAPE_ROWS, SHAPE_ROWS_AT(struct graph_diff, sessions, n_sessions), SHAPE_OPTIONAL,
-       "sessions under way, when they were asked for", .of = &shape_running_session, .has = is_live},
+       "unfinished sessions, if requested", .of = &shape_running_session, .has = is_live},
       {"live", SHAPE_OBJECT, .flags = SHAPE_OPTIONAL, .help = "how many of each", .of = &shape_fits, .has = is_live});

@@ -6,7 +6,7 @@
 #define AT(member) SHAPE_AT(struct notification_shown, member)
 
 SHAPE(notification, "A change of a run, as the program of the setting `notify` gets it.",
-      {"id", SHAPE_TEXT, AT(id), 0, "the same each time it is sent: what was received before can be dropped by it"},
+      {"id", SHAPE_TEXT, AT(id), 0, "the same each time it is sent: use it to drop duplicates"},
       {"transition", SHAPE_TEXT, AT(transition), 0, "what became of the run", .words = NOTIFY_WORDS},
       {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session"},
       {"seq", SHAPE_INT, AT(seq), 0, "the event that says so"},
@@ -17,7 +17,7 @@ SHAPE(notification, "A change of a run, as the program of the setting `notify` g
       {"error", SHAPE_TEXT, AT(error), SHAPE_NULLABLE, "of one that failed"},
       {"wait_kind", SHAPE_TEXT, AT(wait_kind), SHAPE_NULLABLE, "what it waits for"},
       {"question", SHAPE_TEXT, AT(question), SHAPE_NULLABLE, "what it asks"},
-      {"session", SHAPE_OBJECT, AT(session), 0, "the session as it stands now", .of = &shape_session});
+      {"session", SHAPE_OBJECT, AT(session), 0, "the session now", .of = &shape_session});
 #undef AT
 
 static bool has_failed(const void *outcome)

@@ -36,18 +36,18 @@ SHAPE(marked, "A checkpoint that a program made of its own run.", CHECKPOINT_ID)
 SHAPE(pruned, "Checkpoints that were deleted.", SESSION_ID("the session"),
       {"deleted", SHAPE_INT, AT(n), 0, "how many"});
 
-SHAPE(appended, "An event that was appended.", SEQ("where it stands in the log"));
+SHAPE(appended, "An event that was appended.", SEQ("its position in the log"));
 
-SHAPE(queued, "A message that was queued for whoever runs the session.", SESSION_ID("the session"),
+SHAPE(queued, "A message that was queued for the process that runs the session.", SESSION_ID("the session"),
       {"queue_id", SHAPE_TEXT, AT(queue_id), 0, "the id of the message"}, SEQ("its event"));
 
 SHAPE(cancelled, "A session whose run was to end.", SESSION_ID("the session"),
       {"cancelled", SHAPE_TEXT, AT(word), 0,
-       "how: there was nothing to end, it was ended, its process has ended it, or the right to write was taken from it",
+       "how: there was nothing to end, it was ended, its process has ended it, or it lost the right to write",
        .words = "nothing done answered forced"});
 
 SHAPE(token, "A new token for what a session waits for.", SESSION_ID("the session"),
-      {"token", SHAPE_TEXT, AT(token), SHAPE_OPTIONAL, "shown this once; left out: it went into a descriptor"});
+      {"token", SHAPE_TEXT, AT(token), SHAPE_OPTIONAL, "shown only here; missing: it was written to a descriptor"});
 
 SHAPE(resumed, "A resume that this request had done before.", SESSION_ID("the session"),
       {"run_id", SHAPE_TEXT, AT(run_id), 0, "the run that it began"}, SEQ("its event"),
@@ -78,8 +78,7 @@ SHAPE(queued_message, "A message that no run has taken yet.", {"queue_id", SHAPE
 
 SHAPE(trust, "What a session would run, and whether it may.",
       {"trusted_now", SHAPE_BOOL, AT(trusted_now), 0, "it was trusted by this"},
-      {"would_run", SHAPE_ANY, AT(would_run), 0,
-       "programs, servers, tools, memory; what nobody would see in it is escaped"});
+      {"would_run", SHAPE_ANY, AT(would_run), 0, "programs, servers, tools, memory; invisible characters are escaped"});
 
 static bool is_kept(const void *data)
 {

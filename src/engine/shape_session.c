@@ -143,7 +143,7 @@ static const struct shape shape_parent = {
 
 const struct shape shape_session = {
     .name = "session",
-    .help = "A session and where it stands, as in lists.",
+    .help = "A session and its status, as in lists.",
     .members =
         (const struct shape_member[]){
             {"session_id", SHAPE_TEXT, AT(id), 0, "its id"},
@@ -153,7 +153,7 @@ const struct shape shape_session = {
             {"agent", SHAPE_TEXT, AT(agent), SHAPE_NULLABLE, "the name of the agent, or the id of the graph"},
             {"agent_id", SHAPE_TEXT, AT(agent_id), SHAPE_NULLABLE, "the id of the agent"},
             {"task_id", SHAPE_TEXT, AT(task_id), SHAPE_NULLABLE, "the task it is for"},
-            {"status", SHAPE_TEXT, AT(status), 0, "where it stands", .words = TIDE_STATUSES(WORD), .put = put_status},
+            {"status", SHAPE_TEXT, AT(status), 0, "its status", .words = TIDE_STATUSES(WORD), .put = put_status},
             {"outcome", SHAPE_TEXT, AT(outcome), 0, "how its latest run ended; none: it has not, or there was none",
              .words = "none completed failed cancelled interrupted", .put = put_outcome},
             {"reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why, in a word"},
@@ -168,9 +168,9 @@ const struct shape shape_session = {
             {"task_state", SHAPE_TEXT, AT(task_state), SHAPE_NULLABLE, "its status in the words of task sessions"},
             {"task_error", SHAPE_TEXT, AT(outcome), SHAPE_NULLABLE, "the error that goes with it",
              .words = "not_resumable", .has = is_lost, .put = put_lost},
-            {"holder", SHAPE_TEXT, AT(holder), SHAPE_NULLABLE, "who may append now"},
+            {"holder", SHAPE_TEXT, AT(holder), SHAPE_NULLABLE, "the process that may append now"},
             {"is_resumable", SHAPE_BOOL, AT(is_resumable), 0, "a person may resume it"},
-            {"needs_resume", SHAPE_BOOL, AT(needs_resume), 0, "it stands still until somebody resumes it"},
+            {"needs_resume", SHAPE_BOOL, AT(needs_resume), 0, "it does not continue until it is resumed"},
             {"trusted", SHAPE_BOOL, AT(trusted), 0, "it began here or was trusted; else nothing of it runs"},
             {"", SHAPE_MEMBERS, .of = &shape_session_times},
             {"first_seq", SHAPE_INT, AT(first_seq), SHAPE_NULLABLE, "its first event", .has = is_known},
@@ -179,7 +179,7 @@ const struct shape shape_session = {
              .of = &shape_parent, .has = is_fork},
             {"error", SHAPE_TEXT, AT(error_message), SHAPE_NULLABLE, "of its latest run"},
             {"failed_at_node", SHAPE_TEXT, AT(failed_at_node), SHAPE_NULLABLE,
-             "the node at which its graph failed or was cut"},
+             "the node at which its graph failed or was interrupted"},
             {"resume_from_checkpoint_id", SHAPE_TEXT, AT(resume_from_checkpoint_id), SHAPE_NULLABLE,
              "the newest checkpoint that it can be resumed from"},
             {.name = NULL},
@@ -275,11 +275,11 @@ const struct shape shape_session_detail = {
 
 const struct shape shape_why = {
     .name = "why",
-    .help = "Where a session stands, why, since when, and what moves it.",
+    .help = "The status of a session, why, since when, and what moves it.",
     .members =
         (const struct shape_member[]){
             {"", SHAPE_MEMBERS, SHAPE_AT(struct session_why, row), 0, "", .of = &shape_session},
-            {"since", SHAPE_TIME, SHAPE_AT(struct session_why, since_ms), 0, "since when it stands there"},
+            {"since", SHAPE_TIME, SHAPE_AT(struct session_why, since_ms), 0, "since when it has this status"},
             {.name = NULL},
         },
 };

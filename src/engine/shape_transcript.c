@@ -57,8 +57,8 @@ const struct shape shape_transcript_entry = {
             {"by", SHAPE_TEXT, AT(by), SHAPE_NULLABLE, "who answered; what is waited for; which hook", .has = has_by},
             {"to_seq", SHAPE_INT, AT(to_seq), SHAPE_NULLABLE, "the event that was rolled back to, or forked at",
              .has = has_to},
-            {"inherited", SHAPE_BOOL, AT(inherited), 0, "it stands in the parent of this fork"},
-            {"rolled_back", SHAPE_BOOL, AT(cut), 0, "a rollback has cut it off"},
+            {"inherited", SHAPE_BOOL, AT(inherited), 0, "it is in the parent of this fork"},
+            {"rolled_back", SHAPE_BOOL, AT(cut), 0, "a rollback has undone it"},
             {.name = NULL},
         },
 };

@@ -290,10 +290,10 @@ static void say_end(struct step *s, const struct capture *c, const struct outcom
         tell(s, "step '%s' ran to its end, but printed more than %s: only that much is kept", s->want->name,
              bytes_text(size, (int64_t)c->max_output));
     if (c->left_behind)
-        tell(s, "step '%s' left %zu process%s behind: ended %s", s->want->name, c->left_behind,
+        tell(s, "step '%s' left %zu process%s running: ended %s", s->want->name, c->left_behind,
              c->left_behind == 1 ? "" : "es", c->left_behind == 1 ? "it" : "them");
     if (v->redacted)
-        tell(s, "step '%s' printed a secret, which is not stored: a mark stands in its place", s->want->name);
+        tell(s, "step '%s' printed a secret, which is not stored: it is replaced by a mark", s->want->name);
     if (o->message[0] && (v->what == DO_LATER || !o->error_code || strcmp(o->error_code, "exit") != 0))
         tell(s, "%s%s", o->message, v->what == DO_LATER ? ": it is tried again" : "");
 }

@@ -87,7 +87,7 @@ static enum tide_code put_path(const char *path, bool is_dir, struct buf *url, s
         len--;
     if (path[0] == '~' && (len == 1 || path[1] == '/')) {
         if (!home || home[0] != '/')
-            return tide_fail(err, TIDE_INVALID, "HOME is not set, which '~' stands for: give the whole path");
+            return tide_fail(err, TIDE_INVALID, "HOME is not set, which '~' needs: give the whole path");
         add_under(url, home, (struct str){path + 1, len - 1});
         return TIDE_OK;
     }
@@ -111,8 +111,8 @@ static enum tide_code check_path(const char *given, size_t scheme, struct tide_e
                          (int)scheme, given, (int)scheme, given);
     if (path[0] == '~' && path[1] && path[1] != '/')
         return tide_fail(err, TIDE_INVALID,
-                         "'%.60s': of home directories '~/' stands for your own alone: give the whole path, or put ./ "
-                         "before a name that begins so",
+                         "'%.60s': '~/' is only your own home directory: give the whole path, or put ./ before a "
+                         "name that begins so",
                          path);
     return TIDE_OK;
 }

@@ -74,7 +74,7 @@ void transcript_note(struct buf *out, const struct transcript_entry *e)
         buf_addf(out, "rolled back to event %" PRId64, e->to_seq);
         break;
     case TRANSCRIPT_FORK:
-        buf_addf(out, "forked from %s at event %" PRId64 ": what stands above is inherited", e->name, e->to_seq);
+        buf_addf(out, "forked from %s at event %" PRId64 ": everything above is inherited", e->name, e->to_seq);
         break;
     case TRANSCRIPT_FORKED:
         buf_addf(out, "session %s was forked off here", e->name);

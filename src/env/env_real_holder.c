@@ -72,13 +72,13 @@ enum tide_code holder_fail(int fd, const char *path, int64_t since_ms, struct ti
     if (!h.pid)
         return tide_fail(
             err, TIDE_BUSY,
-            "a process that cannot be seen from here (in another container or on another machine) has kept "
-            "others from writing since %s or longer; reading is not affected (lock of '%s')",
+            "a process that cannot be seen from here (in another container or on another machine) has blocked other "
+            "writers since %s or longer; reading is not affected (lock of '%s')",
             since, path);
     look_at(&h);
     stopped = h.state == 'T' || h.state == 't';
     tide_fail(err, TIDE_BUSY,
-              "process %" PRId64 " (%s)%s has kept others from writing since %s or longer; reading is not affected "
+              "process %" PRId64 " (%s)%s has blocked other writers since %s or longer; reading is not affected "
               "(lock of '%s')",
               h.pid, h.name[0] ? h.name : "?", stopped ? " is stopped and" : "", since, path);
     if (!stopped)

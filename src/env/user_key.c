@@ -95,7 +95,7 @@ static enum tide_code read_file(struct user_key *k, const char *path, bool own, 
         code =
             tide_fail(err, TIDE_DENIED,
                       "the key of origin '%.200s' can be read by others: `chmod 600` it, or remove it and trust your "
-                      "sessions anew",
+                      "sessions again",
                       path);
     code = code ? code : read_fd(k, fd, path, err);
     close(fd);

@@ -59,7 +59,7 @@ static void put_value(const struct edge_question *c, const struct spec_edge *e, 
     json_quote(out, m->key);
     buf_add_char(out, ':');
     if (out->failed)
-        tide_fail(&err, TIDE_TOO_BIG, "what the edge gives has more than %zu bytes", out->max);
+        tide_fail(&err, TIDE_TOO_BIG, "the values of the edge have more than %zu bytes", out->max);
     if (!err.code && !expr_eval(m->value.expr, seen, N_SEEN, NULL, out, &err))
         return;
     out->len = before;
@@ -127,8 +127,8 @@ static enum tide_code ask_model(const struct edge_question *c, const struct spec
         return code;
     if (yes < 0)
         tell_edge(c, e, e->path,
-                  c->decide ? "what the model answered is neither yes nor no: the edge is taken, as one on success"
-                            : "there is no model to ask: the edge is taken, as one on success");
+                  c->decide ? "the model's answer is neither yes nor no: the edge is taken, as on success"
+                            : "there is no model to ask: the edge is taken, as on success");
     *ret_yes = yes != 0;
     return TIDE_OK;
 }

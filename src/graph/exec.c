@@ -478,7 +478,7 @@ static enum tide_code end_stuck(struct exec *x, struct tide_err *err)
     e = e ? e : map_next(&p->ready, NULL);
     x->failed_node = mem_dup(map_key(e));
     snprintf(x->failed_code, sizeof x->failed_code, "stuck");
-    tide_fail_node(&x->err, TIDE_FAILED, x->failed_node, "is left and cannot go on");
+    tide_fail_node(&x->err, TIDE_FAILED, x->failed_node, "is left and cannot continue");
     tide_hint(&x->err, TIDE_ACTION_WHY, x->s->head.id);
     return end_failed_run(x, err);
 }

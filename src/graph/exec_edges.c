@@ -45,7 +45,7 @@ static bool is_closed(void *arg, size_t to)
     json_out_kstr(o, STR("to"), str_from(name));
     json_out_kstr(o, STR("reason"), STR("max_visits"));
     exec_close(j->x);
-    exec_notice(j->x, j->name, "%s was entered as often as it may be (max_visits %" PRId64 ")", name, n->max_visits);
+    exec_notice(j->x, j->name, "%s has reached its limit (max_visits %" PRId64 ")", name, n->max_visits);
     return true;
 }
 

@@ -144,8 +144,7 @@ static const char *keep_result(struct job *j, const struct json *output)
     j->kept = result.len + EVENT_OVERHEAD < x->s->store->max_record_bytes / 2;
     if (!t || t->visit != j->visit || !t->happened)
         put_effect_end(x, "tool.completed", j->name, j->visit, "result", j->kept ? result : STR("null"));
-    return j->kept ? " (it happened, and what it gave is kept)"
-                   : " (it happened, and what it gave is too big to be kept)";
+    return j->kept ? " (it happened, and its result is kept)" : " (it happened, and its result is too big to be kept)";
 }
 
 /* It ran and gave `output`, which cannot be taken: `parsed`, NULL when it is no JSON. */
@@ -175,7 +174,7 @@ static void complete_job(struct job *j, struct str output, int64_t ms)
     if (!code && !deciding)
         code = end_choose(j, output, set, STR(""), false, &err);
     if (!code && j->place.node->type == SPEC_ROUTER && !j->n_ways)
-        code = tide_fail(&err, TIDE_NOT_FOUND, "no route holds, and there is no `otherwise`");
+        code = tide_fail(&err, TIDE_NOT_FOUND, "no route is true, and there is no `otherwise`");
     if (code) {
         refuse(j, code == TIDE_CONFLICT ? "conflict" : code == TIDE_TOO_BIG ? "too_big" : "choice", parsed, &err);
     } else {
@@ -215,8 +214,7 @@ void end_missing(struct exec *x, const struct place *p, const char *name, struct
     struct job j = shadow_name(x, p, name);
 
     j.unbegun = true;
-    fail_job(&j, "missing_input", arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(key)),
-             false);
+    fail_job(&j, "missing_input", arena_printf(&x->scratch, "it needs '%.*s', which is not set", STR_ARG(key)), false);
     free(j.ways);
     arena_done(&j.arena);
 }
@@ -314,7 +312,7 @@ static void fail_branch(struct job *j, struct str error, const char *code, const
     end_put_failed(j, error, 0, go_on ? "dropped" : NULL);
     tell_failed(j, message, -1);
     if (go_on)
-        exec_notice(x, j->name, "the branch of %s ends here; the others go on", j->name);
+        exec_notice(x, j->name, "the branch of %s ends here; the others continue", j->name);
     else
         inner_failed(x, j->place.frame, j->name, code, message);
 }
@@ -431,8 +429,7 @@ static void end_late(struct exec *x, struct job *j)
     else if (!j->code && j->ok && !json_parse(&x->scratch, buf_view(&j->result.output), NULL, &output, NULL, NULL))
         keep_result(j, output);
     else if (j->code || j->ok || j->result.unknown)
-        put_effect_end(x, "tool.unknown", j->name, j->visit, "settled",
-                       STR("\"cut: nobody knows whether it happened\""));
+        put_effect_end(x, "tool.unknown", j->name, j->visit, "settled", STR("\"interrupted: outcome unknown\""));
     else
         put_effect_end(x, "tool.failed", j->name, j->visit, "error", error_json(x, j->result.code, j->result.message));
     x->must_sync = x->must_hold = true;
@@ -473,9 +470,10 @@ void end_unsettled(struct exec *x, const char *name, const char *message)
     const struct task *t = active(x, name);
     struct json_out *o = open_effect(x, "tool.unknown", name, t ? t->visit : 1);
 
-    json_out_kstr(o, STR("settled"), STR("cut: nobody knows whether it happened"));
+    json_out_kstr(o, STR("settled"), STR("interrupted: outcome unknown"));
     exec_close(x);
-    tide_fail_node(&x->err, TIDE_UNSETTLED, name, "must happen once and was cut%s%s", message[0] ? ": " : "", message);
+    tide_fail_node(&x->err, TIDE_UNSETTLED, name, "must happen once and was interrupted%s%s", message[0] ? ": " : "",
+                   message);
     x->code = TIDE_UNSETTLED;
     snprintf(x->failed_code, sizeof x->failed_code, "unsettled");
     free(x->failed_node);

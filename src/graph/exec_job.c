@@ -284,7 +284,7 @@ static void run_decision(struct job *j)
     j->ok = !j->code;
     pthread_mutex_unlock(&j->x->lock);
     if (j->code == TIDE_FAILED)
-        tide_wrap(&j->err, "node '%s': which way to go on could not be asked", j->name);
+        tide_wrap(&j->err, "node '%s': the next edge could not be decided", j->name);
 }
 
 void job_run(struct job *j)

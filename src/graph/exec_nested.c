@@ -89,7 +89,7 @@ static enum tide_code find_items(struct exec *x, const struct place *p, const st
     struct str missing;
 
     if (!place_inputs(x, p, t, sight, &inputs, &missing))
-        return tide_fail(err, TIDE_NOT_FOUND, "it needs '%.*s', which nobody has set", STR_ARG(missing));
+        return tide_fail(err, TIDE_NOT_FOUND, "it needs '%.*s', which is not set", STR_ARG(missing));
     if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&inputs)), NULL, &all, NULL, err))
         return err->code;
     place_memory(x, p->frame, all, sight, &memory);
@@ -98,7 +98,7 @@ static enum tide_code find_items(struct exec *x, const struct place *p, const st
             return err->code;
         list = json_get(all, p->node->over_key);
         if (!list)
-            return tide_fail(err, TIDE_NOT_FOUND, "there is no '%.*s' in the memory to go over",
+            return tide_fail(err, TIDE_NOT_FOUND, "there is no '%.*s' in the memory to iterate over",
                              STR_ARG(p->node->over_key));
         json_write(out, list);
     } else {
@@ -114,7 +114,7 @@ static enum tide_code find_items(struct exec *x, const struct place *p, const st
     if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(out)), NULL, &v, NULL, err))
         return err->code;
     if (v->type != JSON_ARRAY)
-        return tide_fail(err, TIDE_INVALID, "what it goes over is not a list");
+        return tide_fail(err, TIDE_INVALID, "the value to iterate over is not a list");
     return TIDE_OK;
 }
 
@@ -501,14 +501,14 @@ static void finish_frame(struct exec *x, const struct place *p, const char *owne
     else
         graph_output(x, p->node, frame, &output);
     if (output.failed) {
-        end_failed(x, p, owner, "too_big", "what it gives is too big: keep big things in files", false);
+        end_failed(x, p, owner, "too_big", "its result is too big: keep big data in files", false);
         return;
     }
     text = arena_dup(&x->scratch, buf_view(&output));
     missing = missing_output(x, p->node, text);
     if (missing.len)
         end_failed(x, p, owner, "missing_output",
-                   arena_printf(&x->scratch, "the graph inside ended without setting '%.*s'", STR_ARG(missing)), true);
+                   arena_printf(&x->scratch, "the inner graph ended without setting '%.*s'", STR_ARG(missing)), true);
     else
         end_complete(x, p, owner, text, 0);
 }

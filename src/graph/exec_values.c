@@ -102,7 +102,7 @@ enum tide_code end_check_size(struct exec *x, struct str frame, size_t more, str
         return TIDE_OK;
     before = bytes_of(position_scope(c, frame, false));
     if (before + more > EXEC_MEMORY_MAX)
-        return tide_fail(err, TIDE_TOO_BIG, "the memory would hold %zu bytes, more than %zu: keep big things in files",
+        return tide_fail(err, TIDE_TOO_BIG, "the memory would hold %zu bytes, more than %zu: keep big data in files",
                          before + more, EXEC_MEMORY_MAX);
     x->bytes_known = true;
     x->bytes_set = more;

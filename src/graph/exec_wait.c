@@ -75,7 +75,7 @@ enum tide_code wait_ask(struct exec *x, struct tide_err *err)
     if (!b->human || !place_find(x->graph, str_from(b->name), &p))
         tasks_leave(x, b->name); /* the agent asks the log again */
     else if (x->timed_out && !p.node->otherwise_answer)
-        end_failed(x, &p, b->name, "deadline", "nobody answered before the deadline", false);
+        end_failed(x, &p, b->name, "deadline", "there was no answer before the deadline", false);
     else
         end_complete(x, &p, b->name,
                      answer_output(x, p.node, arena_dup(&x->scratch, (struct str){answer.ptr, answer.len})), 0);

@@ -395,7 +395,7 @@ static int compile_run(lua_State *l)
 
     chunk_push(l, e);
     if (!e->body && load_source(l, STR("return ("), e->source, STR("\n)")) != LUA_OK) /* `1, 2` and `1;` */
-        return luaL_error(l, "one expression is wanted, and this is more");
+        return luaL_error(l, "expected one expression, found more");
     return 0;
 }
 

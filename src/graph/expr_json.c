@@ -305,7 +305,7 @@ static void write_float(lua_State *l, lua_Number x, struct json_out *out)
     char text[40];
 
     if (!isfinite(x))
-        luaL_error(l, "the result has %s, which JSON cannot say",
+        luaL_error(l, "the result has %s, which JSON cannot represent",
                    isnan(x) ? "a number that is none (NaN)" : "an infinite number");
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, x);
@@ -417,7 +417,7 @@ void expr_json_write(lua_State *l, int at, struct json_out *out, size_t start, u
         write_table(l, at, out, start, depth);
         break;
     default:
-        luaL_error(l, "the result has a %s, which JSON cannot say", luaL_typename(l, at));
+        luaL_error(l, "the result has a %s, which JSON cannot represent", luaL_typename(l, at));
     }
 }
 

@@ -160,7 +160,7 @@ static void number(struct py_reader *r)
     else if (!r->failed && (peek_char(r, 0) == 'j' || peek_char(r, 0) == 'J'))
         py_fail(r, start, "complex numbers have no counterpart");
     else if (!r->failed && is_name(peek_char(r, 0)))
-        py_fail(r, r->at, "a number that goes on as a name");
+        py_fail(r, r->at, "a number followed by letters");
     if (!r->failed)
         r->now = (struct py_token){PY_NUMBER, arena_dup(r->arena, buf_view(&out)), start};
     buf_done(&out);

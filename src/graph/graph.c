@@ -217,8 +217,8 @@ enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret
     }
     json_out_end(&o, '}');
     if (ret_stored->len > EXEC_MEMORY_MAX)
-        return tide_fail(err, TIDE_TOO_BIG, "memory: %zu bytes, more than %zu: keep big things in files",
-                         ret_stored->len, EXEC_MEMORY_MAX);
+        return tide_fail(err, TIDE_TOO_BIG, "memory: %zu bytes, more than %zu: keep big data in files", ret_stored->len,
+                         EXEC_MEMORY_MAX);
     return TIDE_OK;
 }
 
@@ -297,7 +297,7 @@ static void exclude_inner(struct exec *x, const struct spec_graph *g)
 static enum tide_code refuse_stored(struct str key, struct tide_err *err)
 {
     return tide_fail(err, TIDE_INVALID,
-                     "'%.*s' is to be stored nowhere, and this graph stores it: let a function set it, or give it when "
+                     "'%.*s' is never to be stored, and this graph stores it: let a function set it, or give it when "
                      "it runs",
                      STR_ARG(key));
 }
@@ -402,8 +402,8 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
     x->workers = mem_array((size_t)x->capacity, sizeof *x->workers);
     if (g->redacted) {
         tide_fail(err, TIDE_INVALID,
-                  "the graph of session '%s' held a secret, which is not stored: what is stored is not run: give the "
-                  "graph again",
+                  "the graph of session '%s' contained a secret, which is not stored: the stored graph is not run: "
+                  "give the graph again",
                   s->head.id);
         return graph_hint(err, s->head.id, ACTION_GRAPH);
     }
@@ -422,10 +422,10 @@ int exec_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
     (void)waited_ms;
     if (why)
         snprintf(text, sizeof text, "%s: %s", why->msg,
-                 held ? "the run is held and goes on by itself when the store can be written"
-                      : "pure work goes on in memory until the store can be written (durability: degraded)");
+                 held ? "the run pauses and continues by itself when the store can be written"
+                      : "pure work continues in memory until the store can be written (durability: degraded)");
     if (before != (why != NULL)) /* once, however many are held */
-        exec_tell_now(x, why ? text : "the store can be written again: going on", held);
+        exec_tell_now(x, why ? text : "the store can be written again: continuing", held);
     return atomic_load(&x->g->stop) != GRAPH_GO_ON;
 }
 

@@ -101,7 +101,7 @@ static bool run_callback(const struct node_work *b, struct buf *ret_json, struct
         return node_work_fail_masked(b, ret, "callback", "%s",
                                      err.msg[0] ? node_work_piece(&a, b, str_from(err.msg)) : tide_code_text(code));
     if (ret_json->failed)
-        return node_work_fail(ret, "too_big", "gave more than %zu bytes", ret_json->max);
+        return node_work_fail(ret, "too_big", "returned more than %zu bytes", ret_json->max);
     return true;
 }
 
@@ -131,7 +131,7 @@ bool node_work_run(const struct node_work *b, struct node_work_result *ret)
     if (b->node->type == SPEC_LUA)
         given = run_lua(b, &json, ret);
     else if (b->node->type != SPEC_FUNCTION)
-        given = node_work_fail(ret, "type", "a node of type %s does nothing by itself", spec_node_words[b->node->type]);
+        given = node_work_fail(ret, "type", "a node of type %s does no work itself", spec_node_words[b->node->type]);
     else if (b->node->program.n > 0)
         given = node_work_program(b, &json, ret);
     else

@@ -76,14 +76,14 @@ static bool fail_missing(const struct node_work *b, struct arena *a, const struc
     const char *words = own_words(b, a, v);
 
     if (words)
-        return node_work_fail_masked(b, ret, "missing_output", "no value for: %s%s; it gave an error: %s",
+        return node_work_fail_masked(b, ret, "missing_output", "no value for: %s%s; it returned an error: %s",
                                      buf_cstr(missing), missing->failed ? ", …" : "", words);
     for (const struct json *m = v->first; m && !given.failed; m = m->next)
         add_name(&given, json_key_text(a, m));
     if (given.len == 0)
         buf_add_str(&given, STR("nothing"));
     return node_work_fail_masked(
-        b, ret, "missing_output", "no value for: %s%s; it gave: %s%s (nullable_outputs may stay unset)",
+        b, ret, "missing_output", "no value for: %s%s; it returned: %s%s (nullable_outputs may stay unset)",
         buf_cstr(missing), missing->failed ? ", …" : "", buf_cstr(&given), given.failed ? ", …" : "");
 }
 
@@ -121,7 +121,7 @@ static bool put_lone(const struct node_work *b, struct arena *a, const struct js
     }
     for (size_t i = 0; i < n->outputs.n; i++)
         add_name(&names, n->outputs.at[i]);
-    return node_work_fail_masked(b, ret, "bad_output", "gave %s: an object with its outputs is wanted: %s%s",
+    return node_work_fail_masked(b, ret, "bad_output", "returned %s: expected an object with its outputs: %s%s",
                                  type_words[v->type], buf_cstr(&names), names.failed ? ", …" : "");
 }
 
@@ -139,8 +139,8 @@ static bool check_secrets(const struct node_work *b, struct arena *a, struct nod
     if (!node_work_leaks(a, b, v, &secret, &where))
         return true;
     return node_work_fail_masked(
-        b, ret, "secret",
-        "its output '%s' holds the value of '%s', which is stored nowhere: leave it out of the output", where, secret);
+        b, ret, "secret", "its output '%s' holds the value of '%s', which is never stored: omit it from the output",
+        where, secret);
 }
 
 bool node_work_output(const struct node_work *b, struct str json, struct node_work_result *ret)
@@ -164,6 +164,6 @@ bool node_work_output(const struct node_work *b, struct str json, struct node_wo
     if (!ok)
         return false;
     if (ret->output.failed)
-        return node_work_fail(ret, "too_big", "gave more than %zu bytes", ret->output.max);
+        return node_work_fail(ret, "too_big", "returned more than %zu bytes", ret->output.max);
     return check_secrets(b, &a, ret);
 }

@@ -133,7 +133,7 @@ static enum tide_code find_place(const struct node_work *b, char **ret_dir, stru
         tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in %.150s%s", name, in,
                   b->program_dir ? " (the directory of the graph)" : "");
     else
-        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in $PATH; one in %.150s is called ./%.100s", name, in,
+        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in $PATH; the one in %.150s is ./%.100s", name, in,
                   name);
     return tide_about(err, TIDE_SUBJECT_FILE, name);
 }
@@ -279,10 +279,9 @@ static bool program_verdict(const struct run *r, const struct capture *c, struct
     if (r->too_big)
         return node_work_fail(ret, "too_big", "printed more than %zu bytes: it was ended", r->output->max);
     if (c->stopped)
-        return node_work_fail(ret, "stopped", "it was told to stop: how far it came is not known");
+        return node_work_fail(ret, "stopped", "it was stopped: how far it got is unknown");
     if (c->timed_out)
-        return node_work_fail(ret, "timeout",
-                              "not done within %" PRId64 " ms: it was ended, how far it came is not known",
+        return node_work_fail(ret, "timeout", "not done within %" PRId64 " ms: it was ended, how far it got is unknown",
                               c->timeout_ms);
     return c->status == 0 ? true : fail_status(r, c->status, ret);
 }

@@ -224,7 +224,7 @@ static void say_aloud(struct exec *x, const struct outlook *o)
     for (; r && r[0] && r[1]; r += 2)
         exec_notice(x, r[1], "node '%s' is called '%s' in this graph", r[0], r[1]);
     if (o->fork)
-        exec_notice(x, NULL, "session %s %s: going on in the fork %s, from checkpoint %s", o->s->head.id,
+        exec_notice(x, NULL, "session %s %s: continuing in the fork %s, from checkpoint %s", o->s->head.id,
                     o->s->state->ledger.run.end == RUN_COMPLETED ? "has completed" : "is damaged", x->s->head.id,
                     o->checkpoint);
     else if (o->rollback)

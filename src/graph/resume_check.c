@@ -42,7 +42,7 @@ static void check_answer(struct outlook *o, const struct status *st)
     }
     if (given && o->opt->checkpoint)
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       "an answer goes to the question, a checkpoint goes back to before it: give one of them");
+                       "an answer and a checkpoint before the question cannot be combined: give one of them");
 }
 
 enum tide_code outlook_state(struct outlook *o, struct tide_err *err)
@@ -129,7 +129,7 @@ static void check_rename(struct outlook *o, const char *from, const char *to)
         likely = outlook_likely(o, from, to);
     if (!place_find(o->x->graph, str_from(to), &p) && is_known(o, to) && place_find(o->x->graph, str_from(from), &p)) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to,
-                       WORDS(o, "%sthe wrong way round: the old name stands first", map));
+                       WORDS(o, "%sthe wrong way round: the old name comes first", map));
         outlook_repeat(o, WORDS(o, "\"map\":{%s:%s}", outlook_quote(o, to), outlook_quote(o, from)));
     } else if (!place_find(o->x->graph, str_from(to), &p))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to,
@@ -137,7 +137,7 @@ static void check_rename(struct outlook *o, const char *from, const char *to)
                              likely ? WORDS(o, "did you mean '%s'?", likely) : all_nodes(o)));
     else if (!is_known(o, from))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, from,
-                       WORDS(o, "%sthe session knows no node '%s': the old name stands first", map, from));
+                       WORDS(o, "%sthe session has no node '%s': the old name comes first", map, from));
     else if (map_get(&pos->ready, str_from(to)) || map_get(&pos->active, str_from(to)))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to,
                        WORDS(o, "%s'%s' is to be run as it is: two nodes cannot become one", map, to));
@@ -153,8 +153,7 @@ static void check_rename(struct outlook *o, const char *from, const char *to)
             WORDS(o, "%s'%s' is in this graph, and '%s' is another node that was there before", map, from, to));
         outlook_repeat(o, "\"map\":false");
     } else if (place_find(o->x->graph, str_from(from), &p))
-        outlook_warn(
-            o, WORDS(o, "node '%s' is in the graph as well: what is recorded of it counts for '%s' now", from, to));
+        outlook_warn(o, WORDS(o, "node '%s' is in the graph as well: its records apply to '%s' now", from, to));
 }
 
 /* One node has one new name. */
@@ -222,7 +221,7 @@ static void refuse_in_fork(struct outlook *o, const char *names)
 static void check_unreadable(struct outlook *o, const struct tide_err *err)
 {
     const char *what = WORDS(
-        o, "what happened after checkpoint '%s' cannot be read, nor what of it must not happen again", o->checkpoint);
+        o, "events after checkpoint '%s' cannot be read, so it is unknown what must not happen again", o->checkpoint);
 
     if (!o->opt->fallback) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_CORRUPT, NULL,
@@ -258,7 +257,7 @@ static void check_kept(struct outlook *o)
         if (o->fork)
             buf_addf(&again, "%s%s (it failed)", again.len ? ", " : "", f->now);
         else
-            outlook_ask(o, f->now, f->past.state == PAST_FAILED ? "failed" : "was cut");
+            outlook_ask(o, f->now, f->past.state == PAST_FAILED ? "failed" : "was interrupted");
     }
     if (again.len)
         refuse_in_fork(o, buf_cstr(&again));
@@ -275,16 +274,16 @@ static enum tide_code check_effects(struct outlook *o, struct tide_err *err)
             outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_CORRUPT, NULL,
                            WORDS(o, "%s: find out what happened",
                                  o->s->state->ledger.rollbacks
-                                     ? "it was rolled back, and what of that must not happen again cannot be read"
-                                     : "the graph is another, and what it must not do again cannot be read"));
+                                     ? "it was rolled back, and the events that must not happen again cannot be read"
+                                     : "the graph has changed, and the events that must not happen again cannot be "
+                                       "read"));
             outlook_repeat(o, "\"checkpoint\":null,\"redo_effects\":true");
         }
         check_kept(o);
         return TIDE_OK;
     }
     if (o->anew && reuse) {
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       "a fork has no effects of its own that could be used again");
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL, "a fork has no effects of its own to reuse");
         outlook_repeat(o, "\"reuse_effects\":false");
         outlook_repeat(o, "\"redo_effects\":true");
         return TIDE_OK;

@@ -39,8 +39,9 @@ static void check_changed(struct outlook *o, const char *name, const struct task
     if (what && (t->state == TASK_READY || t->state == TASK_FAILED || t->state == TASK_WITHDRAWN))
         outlook_warn(o, what);
     else if (what) {
-        outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, name,
-                       WORDS(o, "%s, and it was cut half-way: go on with the graph it ran, or start before it", what));
+        outlook_refuse(
+            o, REFUSED_HERE, TIDE_INVALID, name,
+            WORDS(o, "%s, and it was interrupted half-way: continue with the graph it ran, or start before it", what));
         outlook_repeat(o, "\"fallback\":true");
         outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
     }
@@ -71,7 +72,7 @@ static void add_missing(struct outlook *o, const char *node, struct str key, boo
     }
     outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, node,
                    WORDS(o, "node '%s' needs '%.*s', which %s", node, STR_ARG(key),
-                         secret ? "is never stored and was not given again" : "nobody has set"));
+                         secret ? "is never stored and was not given again" : "is not set"));
     outlook_repeat(o, WORDS(o, "\"set\":{%s:null}", outlook_quote(o, o->missing[o->n_missing - 1].key)));
 }
 
@@ -189,7 +190,7 @@ static void check_named(struct outlook *o, const char *argument, const char *con
 
             outlook_refuse(
                 o, REFUSED_FOR_GOOD, TIDE_INVALID, *names,
-                WORDS(o, "no node '%s' that must happen once failed or was cut%s", *names, open ? open : ""));
+                WORDS(o, "no node '%s' that must happen once failed or was interrupted%s", *names, open ? open : ""));
             if (!open)
                 outlook_repeat(o, WORDS(o, "\"%s\":false", argument));
         }
@@ -226,7 +227,7 @@ static void check_happened(struct outlook *o, const char *name)
     }
     if (keys.len && (p.frame.len || gave)) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
-                       WORDS(o, "node '%s' happened, and what it gave (%s) is not known", name, buf_cstr(&keys)));
+                       WORDS(o, "node '%s' happened, and its result (%s) is not known", name, buf_cstr(&keys)));
         outlook_repeat(
             o, WORDS(o, "\"happened\":[{\"name\":%s,\"output\":{%s}}]", outlook_quote(o, name), buf_cstr(&nulls)));
         outlook_repeat(o, WORDS(o, "\"retry\":[%s]", outlook_quote(o, name)));
@@ -294,7 +295,7 @@ static void check_tasks(struct outlook *o, const struct map *tasks)
         check_changed(o, e->key, t, p.node);
         check_inputs(o, e->key, t, &p);
         if (is_stuck(o, e->key, t, &p) && !t->happened) /* else what it gave is taken from the log */
-            outlook_ask(o, e->key, t->state == TASK_FAILED ? "failed" : "was cut");
+            outlook_ask(o, e->key, t->state == TASK_FAILED ? "failed" : "was interrupted");
     }
 }
 

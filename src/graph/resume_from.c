@@ -86,12 +86,13 @@ static void take_asked(struct outlook *o, const struct tide_checkpoint *c)
     o->seq = c->seq;
     if (c->rolled_back) {
         outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, NULL,
-                       WORDS(o, "checkpoint '%s' was cut off by a rollback", c->id));
+                       WORDS(o, "checkpoint '%s' was undone by a rollback", c->id));
         outlook_about_checkpoint(o, c->id);
         outlook_hint(o, TIDE_ACTION_ROLLBACK, arena_printf(&o->arena, "\"to\":%" PRId64, c->seq));
     } else if (!c->can_resume_from) {
-        outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, NULL,
-                       WORDS(o, "checkpoint '%s' cannot be resumed from: a branch or an effect was under way", c->id));
+        outlook_refuse(
+            o, REFUSED_HERE, TIDE_INVALID, NULL,
+            WORDS(o, "checkpoint '%s' cannot be resumed from: a branch or an effect was in progress", c->id));
         outlook_about_checkpoint(o, c->id);
         outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
         outlook_repeat(o, "\"fallback\":true");
@@ -186,7 +187,7 @@ static void from_head(struct outlook *o)
         return;
     if (end == RUN_COMPLETED) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       WORDS(o, "session '%s' has completed: nothing of it is left to run", id));
+                       WORDS(o, "session '%s' has completed: nothing is left to run", id));
         outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
         outlook_repeat(o, "\"checkpoint\":null");
     } else {
@@ -237,10 +238,9 @@ enum tide_code outlook_fall_back(struct outlook *o, struct tide_err *err)
             code = try_mark(o, &f.at[i], &fits, err);
     found_done(&f);
     if (fits) {
-        outlook_warn(o, arena_printf(&o->arena,
-                                     "it cannot go on from %s%s (%s): taken instead: checkpoint %s, seq %" PRId64,
-                                     o->wanted[0] ? "checkpoint " : "where it stands", o->wanted, o->refused[0].what,
-                                     o->checkpoint, o->seq));
+        outlook_warn(o, arena_printf(&o->arena, "it cannot continue from %s%s (%s): using checkpoint %s, seq %" PRId64,
+                                     o->wanted[0] ? "checkpoint " : "the current position", o->wanted,
+                                     o->refused[0].what, o->checkpoint, o->seq));
         o->fell_back = true;
         o->n_refused = 0;
     } else if (!code)

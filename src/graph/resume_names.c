@@ -96,7 +96,7 @@ static void take_output(struct outlook *o, const char *name, const char *json)
         json = arena_printf(&o->arena, "{\"%.*s\":%s}", STR_ARG(p.node->outputs.at[0]), json);
     else if (!v || v->type != JSON_OBJECT) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
-                       WORDS(o, "what node '%s' gave is not a JSON object of its outputs", name));
+                       WORDS(o, "the result of node '%s' is not a JSON object of its outputs", name));
         outlook_repeat(o, WORDS(o, "\"happened\":[{\"name\":%s,\"output\":null}]", outlook_quote(o, name)));
         return;
     } else if (refuse_unknown(o, name, &p.node->outputs, v)) {

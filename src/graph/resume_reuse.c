@@ -252,7 +252,7 @@ static void use_result(struct exec *x, const struct place *p, const char *name, 
         exec_break(x, &err);
         return;
     }
-    exec_notice(x, name, "node '%s' happened before %s: what it gave then is used", name, when);
+    exec_notice(x, name, "node '%s' happened before %s: its result is used", name, when);
     end_complete(x, p, name, r.json, 0);
 }
 

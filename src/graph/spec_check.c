@@ -57,7 +57,7 @@ static void check_edge(struct spec_parser *p, const struct spec_graph *g, const 
                  "only a human_input node with a deadline has an edge for when it has passed");
     if (routed && e->on != SPEC_FAILURE)
         spec_say(p, SPEC_PROBLEM, e->path, "make it a route, or remove it",
-                 "a router goes where its routes say: this edge is never taken");
+                 "a router uses its routes: this edge is never taken");
 }
 
 static bool is_shadowed(const struct spec_edge *first, const struct spec_edge *e)
@@ -82,7 +82,7 @@ static void check_shadows(struct spec_parser *p, const struct spec_graph *g, con
                 continue;
             spec_say(p, SPEC_PROBLEM, e->path, "remove one of them",
                      e->on == SPEC_FAILURE     ? "only one edge can be taken on failure, and %s is"
-                     : e->on == SPEC_CONDITION ? "%s has the same condition and is looked at before"
+                     : e->on == SPEC_CONDITION ? "%s has the same condition and is evaluated before"
                                                : "the same as %s",
                      edge_name(p, first));
             break;
@@ -99,7 +99,7 @@ static void check_behind_else(struct spec_parser *p, const struct spec_graph *g,
         const struct spec_edge *e = &g->edges.at[n->first_edge + i];
 
         if (otherwise && (e->on == SPEC_CONDITION || e->on == SPEC_LLM))
-            spec_say(p, SPEC_WARNING, e->path, "give it a higher priority", "never taken: %s always holds before it",
+            spec_say(p, SPEC_WARNING, e->path, "give it a higher priority", "never taken: %s is always true before it",
                      edge_name(p, otherwise));
         if (!otherwise && is_else(e))
             otherwise = e;
@@ -183,8 +183,8 @@ static void check_dead_end(struct spec_parser *p, const struct spec_graph *g, co
     spec_say(p, SPEC_WARNING, n->path,
              n->type == SPEC_ROUTER ? "give it an 'otherwise'"
                                     : "an else is an edge with \"when\": \"true\" and the lowest priority",
-             n->type == SPEC_ROUTER ? "when no route of '%.*s' holds it fails"
-                                    : "when no condition of '%.*s' holds the graph ends there",
+             n->type == SPEC_ROUTER ? "when no route of '%.*s' is true it fails"
+                                    : "when no condition of '%.*s' is true the graph ends there",
              STR_ARG(n->id));
 }
 
@@ -430,7 +430,7 @@ static void check_inner(struct spec_parser *p, const struct spec_graph *g, const
     for (size_t i = 0; i < n->outputs.n; i++)
         if (!map_get(&keys, n->outputs.at[i]) && !comes_in(g, n, n->outputs.at[i]))
             spec_say(p, SPEC_WARNING, arena_printf(&p->spec->arena, "%s.outputs[%zu]", n->path, i),
-                     "name it in the outputs of one of its nodes", "the graph inside never sets '%.*s'",
+                     "name it in the outputs of one of its nodes", "the inner graph never sets '%.*s'",
                      STR_ARG(n->outputs.at[i]));
     map_done(&keys, NULL);
 }
@@ -446,7 +446,7 @@ static void check_keys(struct spec_parser *p, const struct spec_graph *g)
             if (!map_get(&keys, g->nodes.at[i].inputs.at[k]))
                 spec_say(p, SPEC_WARNING, arena_printf(&p->spec->arena, "%s.inputs[%zu]", g->nodes.at[i].path, k),
                          "name it in some node's outputs or in memory, or give it when the graph is run",
-                         "nobody sets '%.*s'", STR_ARG(g->nodes.at[i].inputs.at[k]));
+                         "no node sets '%.*s'", STR_ARG(g->nodes.at[i].inputs.at[k]));
     for (size_t i = 0; i < g->nodes.n; i++)
         if (g->nodes.at[i].graph)
             check_inner(p, g, &g->nodes.at[i]);
@@ -467,7 +467,7 @@ static void check_retries(struct spec_parser *p, const struct spec_node *n)
         for (size_t i = 0; n->type == SPEC_SUBGRAPH && i < 2; i++)
             if (json_get(n->json, str_from(keys[i])))
                 spec_say(p, SPEC_WARNING, member(p, n->path, keys[i]),
-                         "give it to the nodes inside, or max_retries to the graph inside",
+                         "give it to the nodes inside, or max_retries to the inner graph",
                          "'%s' of a subgraph has no effect: the nodes inside are tried again", keys[i]);
 }
 

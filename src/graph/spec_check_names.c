@@ -251,8 +251,8 @@ void spec_check_names(struct spec_parser *p, struct str source, const char *cons
         if (what != WORD_NAME || member || is_member(left) || is_in(seen, word) || is_in(library, word) ||
             is_in(keywords, word) || str_eq(word, STR("__py")) || map_put(&told, word, p))
             continue;
-        spec_say(p, SPEC_WARNING, path, hint_for(p, word, seen, keys),
-                 "'%.64s' is nothing that is known here: always nil", arena_dup(&p->spec->arena, word).ptr);
+        spec_say(p, SPEC_WARNING, path, hint_for(p, word, seen, keys), "'%.64s' is not known here: always nil",
+                 arena_dup(&p->spec->arena, word).ptr);
     }
     map_done(&told, NULL);
 }

@@ -49,7 +49,7 @@ static void check_placeholder(void *arg, struct str key)
 
     if (is_excluded(t->g, key) || is_excluded(t->g, first_of(key))) {
         spec_say(t->p, SPEC_PROBLEM, t->path, "give it to a function as an input",
-                 "'%.*s' is stored nowhere, so it cannot be part of a prompt", STR_ARG(shown));
+                 "'%.*s' is never stored, so it cannot be part of a prompt", STR_ARG(shown));
         return;
     }
     /* What a graph inside another one finds in its memory is known only there. */
@@ -103,7 +103,7 @@ static bool mentions(struct str source, struct str key)
 static void warn_nil(struct texts *t, const char *path, struct str key)
 {
     spec_say(t->p, SPEC_WARNING, path, "give it to a function as an input",
-             "'%.*s' is stored nowhere: expressions see nil", STR_ARG(key));
+             "'%.*s' is never stored: expressions see nil", STR_ARG(key));
 }
 
 static const char *const seen_by_ways[] = {"output", "memory", "result", NULL};
@@ -136,7 +136,7 @@ static void check_outputs(struct texts *t, const struct spec_node *n, bool in_ma
         if (is_excluded(t->g, n->outputs.at[i]))
             spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.outputs[%zu]", n->path, i),
                      n->type == SPEC_HUMAN_INPUT ? "give it when it runs" : "let a function give it",
-                     "'%.*s' is stored nowhere, so %s cannot set it", STR_ARG(n->outputs.at[i]), who);
+                     "'%.*s' is never stored, so %s cannot set it", STR_ARG(n->outputs.at[i]), who);
 }
 
 /* What they are given is stored, or shown to a model. */
@@ -147,7 +147,7 @@ static void check_inputs(struct texts *t, const struct spec_node *n)
     for (size_t i = 0; stored && i < n->inputs.n; i++)
         if (is_excluded(t->g, n->inputs.at[i]))
             spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.inputs[%zu]", n->path, i),
-                     "give it to a function", "'%.*s' is stored nowhere: a node of type %s gets nil",
+                     "give it to a function", "'%.*s' is never stored: a node of type %s gets nil",
                      STR_ARG(n->inputs.at[i]), spec_node_words[n->type]);
 }
 
@@ -161,7 +161,7 @@ static void check_node(struct texts *t, const struct spec_node *n, bool in_map)
     spec_check_tools(t->p, n);
     if (n->as.len > 0 && is_excluded(t->g, n->as))
         spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.as", n->path), "take another name",
-                 "'%.*s' is stored nowhere, and the list of a map is stored", STR_ARG(n->as));
+                 "'%.*s' is never stored, and the list of a map is stored", STR_ARG(n->as));
     check_expr(t, &n->code, NULL, n->path, "code");
     check_expr(t, &n->over, n->over_key.len ? NULL : seen_by_maps, n->path, "over");
     if (n->over_key.len > 0 && is_excluded(t->g, n->over_key))
@@ -180,7 +180,7 @@ static void check_edge(struct texts *t, const struct spec_edge *e)
         if (is_excluded(t->g, e->map.at[i].key))
             spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.%s", e->path, member),
                      "take another name, or let a function set it",
-                     "'%.*s' is stored nowhere, and what an edge gives is stored", STR_ARG(e->map.at[i].key));
+                     "'%.*s' is never stored, and the values of an edge are stored", STR_ARG(e->map.at[i].key));
     }
 }
 
@@ -200,7 +200,7 @@ void spec_check_texts(struct spec_parser *p, const struct spec_graph *g, struct 
 
         if (is_excluded(g, key)) /* the graph itself is stored: such a value cannot stand in it */
             spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.memory.%.*s", g->path, STR_ARG(key)),
-                     "give it when it runs", "'%.*s' is stored nowhere, and the graph is stored", STR_ARG(key));
+                     "give it when it runs", "'%.*s' is never stored, and the graph is stored", STR_ARG(key));
     }
     for (size_t i = 0; i < g->nodes.n; i++)
         for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node)

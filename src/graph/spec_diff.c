@@ -96,11 +96,10 @@ static void judge_node(struct arena *a, const struct spec_graph *before, const s
         return;
     again = repeatable(old, new);
     if (again)
-        d->why =
-            arena_printf(a,
-                         "%s had to happen once and may be repeated now; where it began, somebody still has to say "
-                         "whether it happened",
-                         again);
+        d->why = arena_printf(a,
+                              "%s had to happen once and may be repeated now; if it has started, a person must still "
+                              "decide whether it happened",
+                              again);
     d->needs = new_inputs(a, old, new);
     if (old->type != new->type)
         d->why = arena_printf(a, "was %s, is %s", spec_node_words[old->type], spec_node_words[new->type]);

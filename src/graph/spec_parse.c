@@ -285,8 +285,7 @@ struct spec_graph *spec_read_graph(struct spec_parser *p, const struct json *v, 
     unsigned maps = p->maps;
 
     if (++p->nesting > SPEC_MAX_NESTING) {
-        spec_say_at(p, at, "put the inner ones side by side", "more than %d graphs inside each other",
-                    SPEC_MAX_NESTING);
+        spec_say_at(p, at, "nest them less deeply", "more than %d graphs inside each other", SPEC_MAX_NESTING);
         p->nesting--;
         return NULL;
     }
@@ -316,7 +315,7 @@ static void read_text(struct spec_parser *p, struct str text)
         spec_say(p, SPEC_PROBLEM, "$", "", "not JSON: %.300s", err.msg);
     else if (p->document = v,
              v->type != JSON_OBJECT || (!json_get(v, STR("tidemark_graph")) && !json_get(v, STR("entry")))) {
-        spec_say(p, SPEC_PROBLEM, "$", "", "this is no graph of ours: {\"tidemark_graph\":1, …}");
+        spec_say(p, SPEC_PROBLEM, "$", "", "this is not a Tidemark graph: {\"tidemark_graph\":1, …}");
         tide_hint(&p->first, TIDE_ACTION_IMPORT_GRAPH, "");
     } else
         p->spec->graph = spec_read_graph(p, v, &top);

@@ -127,7 +127,7 @@ static void load_file(struct spec_parser *p, struct spec_node *n, const struct j
                                  : arena_printf(&p->spec->arena, "%s%s%s", p->dir,
                                                 p->dir[0] && p->dir[strlen(p->dir) - 1] != '/' ? "/" : "", n->file.ptr);
     if (stat(path, &st) != 0)
-        spec_say_at(p, &at, "it is looked for beside the file that names it", "%.200s: %s", path, strerror(errno));
+        spec_say_at(p, &at, "it is relative to the file that names it", "%.200s: %s", path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
         spec_say_at(p, &at, "", "%.200s: not a file", path);
     else if (is_open(p->files, &st))
@@ -180,7 +180,8 @@ static void check_nullable(struct spec_parser *p, const struct spec_node *n, con
         while (i < n->outputs.n && !str_eq(n->outputs.at[i], n->nullable_outputs.at[at.index]))
             i++;
         if (i == n->outputs.n)
-            spec_say_at(p, &at, "add it to outputs", "'%.*s' is no output", STR_ARG(n->nullable_outputs.at[at.index]));
+            spec_say_at(p, &at, "add it to outputs", "'%.*s' is not an output",
+                        STR_ARG(n->nullable_outputs.at[at.index]));
     }
 }
 
@@ -264,7 +265,7 @@ static void name_nodes(struct spec_parser *p, struct spec_graph *g, struct map *
             continue;
         before = (uintptr_t)map_get(ids, n->id);
         if (before)
-            spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.id", n->path), "each id stands only once",
+            spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.id", n->path), "each id may be used only once",
                      "'%.*s' is the id of %s already", STR_ARG(n->id), g->nodes.at[before - 1].path);
         else
             map_put(ids, n->id, (void *)(i + 1)); /* NOLINT(performance-no-int-to-ptr): an index, not an address */
@@ -308,7 +309,7 @@ static void link_edges(struct spec_parser *p, struct spec_graph *g, const struct
         e->from_index = find_node(p, g, ids, e->from, e->path, "from");
         e->to_index = find_node(p, g, ids, e->to, e->path, "to");
         if (e->id.len && map_put(&names, e->id, e))
-            spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.id", e->path), "each id stands only once",
+            spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.id", e->path), "each id may be used only once",
                      "another edge is called '%.*s'", STR_ARG(e->id));
     }
     map_done(&names, NULL);

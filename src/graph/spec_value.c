@@ -52,7 +52,7 @@ SETTER(set_one)
 
     (void)f;
     if (!json_int(v, &n) || n != 1)
-        spec_say_at(p, at, "write 1", "this version reads format 1 alone");
+        spec_say_at(p, at, "write 1", "this version reads only format 1");
     else
         *(int64_t *)into = n;
 }

@@ -95,7 +95,7 @@ void hive_name_left_out(struct hive *h, const struct json *v, const char *path, 
 
         if (m && m->type != JSON_NULL && m->type != JSON_FALSE && (m->type < JSON_ARRAY || m->count > 0) &&
             (m->type != JSON_STRING || m->raw.len > 0))
-            hive_warn(h, arena_printf(&h->arena, "%s.%s", path, rows->key), rows->why, "'%s' is not carried over",
+            hive_warn(h, arena_printf(&h->arena, "%s.%s", path, rows->key), rows->why, "'%s' is not converted",
                       rows->key);
     }
 }
@@ -257,7 +257,7 @@ static void put_edge(struct hive *h, const struct json *edge, const char *path)
     const char *on = on_of(h, edge, path);
 
     if (hive_lists(h, h->graph, "terminal_nodes", from)) {
-        hive_warn(h, path, "it ended there", "an edge that leaves the terminal node '%.*s' is not carried over",
+        hive_warn(h, path, "it ended there", "an edge that leaves the terminal node '%.*s' is not converted",
                   STR_ARG(from));
         return;
     }
@@ -273,7 +273,7 @@ static void put_edge(struct hive *h, const struct json *edge, const char *path)
                       str_from(hive_lua(h, hive_text(h, edge, "condition_expr"),
                                         arena_printf(&h->arena, "%s.condition_expr", path))));
     if (strcmp(on, "llm") == 0)
-        json_out_kstr(&h->out, STR("question"), about.len ? about : STR("Shall it go on this way?"));
+        json_out_kstr(&h->out, STR("question"), about.len ? about : STR("Take this edge?"));
     json_out_kint(&h->out, STR("priority"), json_get_int(edge, STR("priority"), 0));
     if (hive_items(edge, "input_mapping")) {
         json_out_key(&h->out, STR("map"));
@@ -338,7 +338,7 @@ static void put_nodes(struct hive *h)
         if (!pauses(h, n))
             continue;
         id = pause_id(h, hive_text(h, n, "id"));
-        hive_warn(h, path, "look at its question, and at conditions behind it",
+        hive_warn(h, path, "check its question, and the conditions after it",
                   "it pauses: a human_input node '%s' comes after it", id.ptr);
         json_out_begin(&h->out, '{');
         json_out_kstr(&h->out, STR("id"), id);
@@ -380,12 +380,12 @@ static void name_the_rest(struct hive *h, const struct json *top)
     hive_name_left_out(h, top, "$", tops);
     hive_name_left_out(h, h->graph, "$.graph", graphs);
     if (str_eq(hive_text(h, h->graph, "conversation_mode"), STR("continuous")))
-        hive_warn(h, "$.graph.conversation_mode", "hand over by outputs and inputs",
+        hive_warn(h, "$.graph.conversation_mode", "pass values by outputs and inputs",
                   "each node has a conversation of its own");
     for (const struct json *m = hive_items(h->graph, "loop_config"); loop && m; m = m->next)
         if (!json_key_eq(m, STR("max_iterations")))
-            hive_warn(h, "$.graph.loop_config", "", "'%.*s' is not carried over",
-                      (int)(m->key.len < 64 ? m->key.len : 64), m->key.ptr);
+            hive_warn(h, "$.graph.loop_config", "", "'%.*s' is not converted", (int)(m->key.len < 64 ? m->key.len : 64),
+                      m->key.ptr);
 }
 
 static size_t count_members(const struct json *v, const char *key)

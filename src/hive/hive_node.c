@@ -86,7 +86,7 @@ static void put_routes(struct hive *h, const struct json *node, const char *path
             continue;
         }
         if (spec_is_name(cond))
-            hive_warn(h, at, "look whether that is meant", "a word: taken when result is it");
+            hive_warn(h, at, "check whether this is intended", "a word: taken if the result equals it");
         json_out_begin(&h->out, '{');
         json_out_kstr(&h->out, STR("when"),
                       str_from(spec_is_name(cond) ? arena_printf(&h->arena, "result == \"%.*s\"", STR_ARG(cond))

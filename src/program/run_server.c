@@ -230,7 +230,7 @@ static void op_step(struct request *r)
 static void op_begin(struct request *r)
 {
     if (!r->c->step[0])
-        tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
+        tide_fail(&r->err, TIDE_INVALID, "no step is running here");
     if (r->err.code || begin_step(r, json_get_int(r->json, STR("pid"), 0))) {
         step_over(r->c);
         reply_error(r);
@@ -280,7 +280,7 @@ static void op_end(struct request *r)
     }
     result.result = buf_cstr(&json);
     if (!r->c->step[0] || !result.outcome)
-        code = tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
+        code = tide_fail(&r->err, TIDE_INVALID, "no step is running here");
     else if (json.failed)
         code = TIDE_TOO_BIG;
     else
@@ -311,7 +311,7 @@ static void op_settle(struct request *r)
 
     result_write(&json, 0, clean_output(r));
     if (!r->c->step[0])
-        code = tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
+        code = tide_fail(&r->err, TIDE_INVALID, "no step is running here");
     else
         code =
             tide_step_settle(r->s->run, r->c->step, happened, happened == 1 ? buf_cstr(&json) : NULL, &answer, &r->err);
@@ -367,8 +367,7 @@ static void op_wait(struct request *r)
     } else if (code) {
         reply_error(r);
     } else if (answer.len > FRAME_BLOB_MAX) {
-        reply_error((
-            tide_fail(&r->err, TIDE_TOO_BIG, "the answer to '%.100s' is larger than can be handed over", opt.name), r));
+        reply_error((tide_fail(&r->err, TIDE_TOO_BIG, "the answer to '%.100s' is too large to return", opt.name), r));
     } else {
         reply_blob(r, (struct str){answer.ptr, answer.len});
     }
@@ -412,7 +411,7 @@ static void op_get(struct request *r)
     if (tide_run_get(r->s->run, key ? key : "", &value, &r->err))
         reply_error(r);
     else if (value.len > FRAME_BLOB_MAX)
-        reply_error((tide_fail(&r->err, TIDE_TOO_BIG, "'%.100s' holds more than can be handed over", key), r));
+        reply_error((tide_fail(&r->err, TIDE_TOO_BIG, "'%.100s' is too large to return", key), r));
     else
         reply_blob(r, (struct str){value.ptr, value.len});
     tide_text_done(&value);
@@ -482,8 +481,7 @@ static void serve_request(struct request *r, const struct op *op)
         tide_fail(&r->err, TIDE_INVALID, "a request that this version does not know");
         reply_error(r);
     } else if ((op->hold & HOLD_STEPS) && json_get_bool(r->json, STR("nested"), false)) {
-        tide_fail(&r->err, TIDE_INVALID,
-                  "inside a step nothing can wait, because a step is run whole: put it before or behind the step");
+        tide_fail(&r->err, TIDE_INVALID, "a step cannot wait: put the wait before or after the step");
         reply_error(r);
     } else {
         op->run(r);

@@ -39,8 +39,7 @@ enum tide_code session_program_from_argv(struct session_program *p, const char *
         if (!str_is_utf8(str_from(p->argv[i]), NULL))
             return tide_fail(
                 err, TIDE_INVALID,
-                "argument %zu of the program is not valid UTF-8: it could not be recorded exactly: give it "
-                "in a file",
+                "argument %zu of the program is not valid UTF-8: it could not be recorded exactly: give it in a file",
                 i);
     }
     if (!str_is_utf8(str_from(p->cwd), NULL))
@@ -97,7 +96,7 @@ static enum tide_code read_log(struct session_program *p, tide_session *session,
         return err->code;
     if (!p->argv[0])
         return tide_fail_session(err, TIDE_INVALID, tide_session_id(session),
-                                 "has no program that was recorded: resume it with the program that made it");
+                                 "has no recorded program: resume it with the program that created it");
     return TIDE_OK;
 }
 
@@ -110,8 +109,8 @@ enum tide_code session_program_from_log(struct session_program *p, tide_session 
     if (hidden) {
         tide_fail(
             err, TIDE_INVALID,
-            "the command line of session '%s' held a secret, which is not stored: it is not run from the log: hand "
-            "secrets over in the environment",
+            "the command line of session '%s' contained a secret, which is not stored: it is not run from the log: "
+            "pass secrets in the environment",
             tide_session_id(session));
         return tide_hint_with(err, TIDE_ACTION_START, tide_session_id(session), "\"ensure\":true");
     }
@@ -206,8 +205,7 @@ static enum tide_code check_cwd(const char *cwd, struct tide_err *err)
 
     if (stat(cwd, &st) == 0 && S_ISDIR(st.st_mode) && access(cwd, X_OK) == 0)
         return TIDE_OK;
-    return tide_fail(err, TIDE_NOT_FOUND, "the directory '%.200s' that the program runs in is gone: make it again",
-                     cwd);
+    return tide_fail(err, TIDE_NOT_FOUND, "the directory '%.200s' of the program is gone: create it again", cwd);
 }
 
 static void check_digest(struct session_program *p)

@@ -163,7 +163,7 @@ static bool is_gone(struct supervisor *s)
                         0); /* 0: dead and not reaped yet, or /proc does not show it, which must not hold us for ever */
     if (s->stop == STOP_NONE && (left > 0 || monotonic_ms() > s->exited_at + PROC_GRACE_MS)) {
         s->left_behind = left;
-        log_write(TIDE_LOG_WARN, "the program left processes behind: they are ended",
+        log_write(TIDE_LOG_WARN, "the program left processes running: they are ended",
                   log_text("session", s->job->session_id));
         stop_program(s, STOP_LEFT, SIGTERM);
     }

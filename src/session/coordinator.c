@@ -173,8 +173,9 @@ static enum tide_code draft_message(struct draft *d, struct store *store, const 
 /* What was decided was decided about the log up to here. */
 static enum tide_code check_unmoved(const struct tide_session *s, int64_t at, struct tide_err *err)
 {
-    return at && s->state->seq != at ? tide_fail_session(err, TIDE_CONFLICT, s->head.id, "has moved on: try again")
-                                     : TIDE_OK;
+    return at && s->state->seq != at
+               ? tide_fail_session(err, TIDE_CONFLICT, s->head.id, "has changed meanwhile: try again")
+               : TIDE_OK;
 }
 
 bool run_is_over(const struct run *r)
@@ -593,7 +594,7 @@ static enum tide_code refuse_waiting(const struct tide_session *s, const struct 
 
 static enum tide_code refuse_cancelled(const struct tide_session *s, const struct status *st, struct tide_err *err)
 {
-    tide_fail_session(err, TIDE_CANCELLED, s->head.id, "was cancelled: it is not resumed by itself");
+    tide_fail_session(err, TIDE_CANCELLED, s->head.id, "was cancelled: it is not resumed automatically");
     if (st->is_resumable)
         tide_hint(err, TIDE_ACTION_RESUME, s->head.id);
     return tide_hint_with(err, TIDE_ACTION_START, s->head.id, "\"new_run\":true");

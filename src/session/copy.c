@@ -78,7 +78,7 @@ static enum tide_code add_line(struct copier *c, const char *id, const struct ma
     for (size_t i = n; i-- > 0;) {
         add_plan(c, &line[i]);
         if (i > 0 && asked && !map_get(asked, str_from(line[i].id)))
-            copy_notice(c, line[i].id, "comes along: '%s' is a fork of it", line[i - 1].id);
+            copy_notice(c, line[i].id, "is copied too: '%s' is a fork of it", line[i - 1].id);
     }
     return code;
 }

@@ -41,7 +41,7 @@ static void stay_live(const struct copy_job *j, const struct state *s, struct ba
     b->flags |= BATCH_LIVE;
     b->wake_ms = busy ? INT64_MAX : settle_wake_ms(s);
     if (s->ledger.run.waiting && s->ledger.run.due_ms)
-        copy_notice(j->c, j->src.id, "sleeps, and will wake in both stores: delete it in one of them");
+        copy_notice(j->c, j->src.id, "sleeps, and wakes in both stores: delete it in one of them");
 }
 
 /*

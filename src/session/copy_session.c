@@ -91,11 +91,10 @@ static enum tide_code differs(struct copy_job *j, int64_t both, struct tide_err 
         return code;
     if (!j->c->same_key)
         return tide_fail(err, TIDE_EXISTS,
-                         "it is there already with other events: delete it there, or copy it into "
-                         "another store");
+                         "it is already there with other events: delete it there, or copy it into another store");
     return tide_fail(
         err, TIDE_EXISTS,
-        "it is there already and differs from seq %" PRId64 " on: delete it there, or copy it into another store", low);
+        "it is already there and differs from seq %" PRId64 " on: delete it there, or copy it into another store", low);
 }
 
 /* The session is there: the same, a beginning of ours (then it is continued), further on than ours, or another. */
@@ -107,8 +106,7 @@ static enum tide_code compare_logs(struct copy_job *j, struct tide_err *err)
 
     if (j->src.first_seq != j->dst.first_seq || strcmp(j->src.parent_id, j->dst.parent_id) != 0)
         return tide_fail(err, TIDE_EXISTS,
-                         "another session with this id is there: delete it there, or copy into "
-                         "another store");
+                         "another session with this id is there: delete it there, or copy into another store");
     code = is_equal_at(j, both, &equal, err);
     if (!code && !equal)
         code = differs(j, both, err);
@@ -118,7 +116,7 @@ static enum tide_code compare_logs(struct copy_job *j, struct tide_err *err)
     if (j->from <= j->src.last_seq && history_prove(j->c->dst, &j->dst, both, err))
         return err->code;
     if (j->dst.last_seq > j->src.last_seq)
-        copy_notice(j->c, j->src.id, "has gone on there, to seq %" PRId64 " from %" PRId64 ": nothing to copy",
+        copy_notice(j->c, j->src.id, "has continued there, to seq %" PRId64 " from %" PRId64 ": nothing to copy",
                     j->dst.last_seq, j->src.last_seq);
     return TIDE_OK;
 }

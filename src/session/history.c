@@ -86,7 +86,7 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
     if (!code && f.n && ret_names)
         buf_addf(ret_names, "%s%s", buf_cstr(&f.named), f.n > 3 ? ", …" : "");
     if (!code && f.n) {
-        tide_fail(err, TIDE_EFFECTS, "rolling back to %" PRId64 " would cut off what must happen once: %s%s", to_seq,
+        tide_fail(err, TIDE_EFFECTS, "rolling back to %" PRId64 " would undo what must happen once: %s%s", to_seq,
                   buf_cstr(&f.named), f.n > 3 ? ", …" : "");
         tide_hint_with(err, TIDE_ACTION_REPEAT, s->head.id, "\"reuse_effects\":true");
         code = tide_hint_with(err, TIDE_ACTION_REPEAT, s->head.id, "\"redo_effects\":true");
@@ -107,7 +107,7 @@ enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned f
                          to_seq, s->head.id, s->state->seq);
     if (to_seq < s->state->ledger.trusted_seq) {
         tide_fail_session(err, TIDE_UNTRUSTED, s->head.id,
-                          "was trusted as it stood at seq %" PRId64 ", not as it was at %" PRId64,
+                          "was trusted as it was at seq %" PRId64 ", not as it was at %" PRId64,
                           s->state->ledger.trusted_seq, to_seq);
         return tide_hint_with(err, TIDE_ACTION_FORK, s->head.id, "\"at\":%" PRId64, to_seq);
     }

@@ -53,7 +53,7 @@ enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *ar
     p->hurry = true;
     while (may_pass(s, code = fn(arg, &why))) {
         if (!waited)
-            log_write(TIDE_LOG_WARN, "held until the store can be written", log_text("store", s->store->url),
+            log_write(TIDE_LOG_WARN, "paused until the store can be written", log_text("store", s->store->url),
                       log_text("session", s->head.id), log_text("code", tide_code_name(code)),
                       log_text("why", why.msg));
         if (p->told && p->told(p->arg, &why, waited))

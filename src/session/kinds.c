@@ -247,8 +247,8 @@ enum tide_code kind_check(const struct kind *kind, struct str name, const struct
         return tide_fail(err, TIDE_INVALID, "%.*s: the data must be a JSON object", STR_ARG(name));
     for (const struct json *m = body->first; m; m = m->next) {
         if (is_reserved(m))
-            return tide_fail(err, TIDE_INVALID, "%.*s: '%.*s' is set by Tidemark: leave it out of the data",
-                             STR_ARG(name), STR_ARG(m->key));
+            return tide_fail(err, TIDE_INVALID, "%.*s: '%.*s' is set by Tidemark: omit it from the data", STR_ARG(name),
+                             STR_ARG(m->key));
         f = kind ? field_of(kind, m, &seen) : NULL;
         if (f && f->required && m->type == JSON_NULL)
             return tide_fail(err, TIDE_INVALID, "%.*s: '%s' must be %s, not null", STR_ARG(name), f->name,

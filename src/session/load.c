@@ -108,7 +108,7 @@ static enum tide_code find_parent(struct store *store, const struct head *head, 
         return err->code; /* somebody has deleted it meanwhile, and its parent then */
     if (code == TIDE_NOT_FOUND)
         return tide_fail_session(err, TIDE_CORRUPT, head->id,
-                                 "goes on from event %" PRId64 " of session '%s', which is gone: put that one back",
+                                 "continues from event %" PRId64 " of session '%s', which is gone: restore it",
                                  head->parent_seq, head->parent_id);
     return code ? tide_wrap(err, "read the parent of '%s'", head->id) : TIDE_OK;
 }
@@ -126,16 +126,16 @@ enum tide_code history_parent(struct store *store, const struct head *head, stru
         return code;
     if (head->parent_seq != head->first_seq - 1 || ret->first_seq > head->parent_seq)
         return tide_fail_session(err, TIDE_CORRUPT, head->id,
-                                 "names session '%s' as its parent, which has no event %" PRId64
-                                 " of its own: the name is damaged, or parents go round in a circle",
+                                 "names session '%s' as its parent, which has no event %" PRId64 " of its own: the "
+                                 "name is damaged, or parents form a cycle",
                                  head->parent_id, head->parent_seq);
     code = store_read(store, ret, head->parent_seq, head->parent_seq, take_digest, &at, err);
     if (code)
         return tide_wrap(err, "session '%s' is a fork of '%s'", head->id, head->parent_id);
     if (!at.found || memcmp(at.digest, head->first_before, DIGEST_SIZE) != 0)
         return tide_fail_session(err, TIDE_CORRUPT, head->id,
-                                 "does not continue '%s' at seq %" PRId64
-                                 ": that session was cut or replaced; put its log back",
+                                 "does not continue '%s' at seq %" PRId64 ": that session was cut or replaced; "
+                                 "restore its log",
                                  head->parent_id, head->parent_seq);
     return TIDE_OK;
 }
@@ -150,7 +150,7 @@ enum tide_code history_writer(struct store *store, const struct head *head, cons
         return store_head(store, str_from(id), ret, err); /* it may have gone on since */
     while (!code && strcmp(at.id, id) != 0) {
         if (!at.parent_id[0])
-            return tide_fail_session(err, TIDE_CORRUPT, head->id, "does not stand on session '%s'", id);
+            return tide_fail_session(err, TIDE_CORRUPT, head->id, "does not begin with session '%s'", id);
         code = history_parent(store, &at, ret, err);
         at = code ? at : *ret;
     }
@@ -160,7 +160,7 @@ enum tide_code history_writer(struct store *store, const struct head *head, cons
 
 static enum tide_code too_deep(const struct head *head, struct tide_err *err)
 {
-    return tide_fail_session(err, TIDE_CORRUPT, head->id, "stands on more than %d others", FORKS_DEEP);
+    return tide_fail_session(err, TIDE_CORRUPT, head->id, "has more than %d ancestors", FORKS_DEEP);
 }
 
 enum tide_code history_prove_own(struct store *store, const struct head *h, int64_t to, struct tide_err *err)
@@ -203,7 +203,7 @@ enum tide_code fork_depth_check(struct store *store, const struct head *parent, 
     for (int depth = 1; at.parent_id[0] && !code; depth++) {
         if (depth >= FORKS_DEEP)
             return tide_fail_session(err, TIDE_INVALID, parent->id,
-                                     "is a fork of a fork %d times over: no more can stand on it", FORKS_DEEP);
+                                     "is a fork of a fork, %d levels deep: it cannot be forked again", FORKS_DEEP);
         code = history_parent(store, &at, &next, err);
         at = next;
     }

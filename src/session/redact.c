@@ -94,12 +94,11 @@ enum tide_code redact_add(struct store *store, struct str name, struct str value
     for (size_t i = 0; i < sizeof words / sizeof words[0] && !is_word; i++)
         is_word = holds(words[i], value);
     if (is_word)
-        return tide_fail(err, TIDE_INVALID,
-                         "'%.*s' cannot be hidden: its value is part of a word that the log is made of",
+        return tide_fail(err, TIDE_INVALID, "'%.*s' cannot be hidden: its value is part of a word of the log format",
                          (int)(name.len > 60 ? 60 : name.len), name.ptr);
     if (secrets_add(store->secrets, name, value))
         return TIDE_OK;
-    return tide_fail(err, TIDE_TOO_BIG, "'%.*s' cannot be hidden: a store hides %d values",
+    return tide_fail(err, TIDE_TOO_BIG, "'%.*s' cannot be hidden: a store hides at most %d values",
                      (int)(name.len > 60 ? 60 : name.len), name.ptr, SECRETS_MAX);
 }
 

@@ -66,7 +66,7 @@ enum tide_code run_usable(struct tide_run *r, struct tide_err *err)
         return tide_fail(err, TIDE_INVALID, "run '%s' is over", r->id);
     if (!r->starting && !r->s->owner.pending &&
         !r->s->owner.epoch) /* an append must not take a lease that its caller gave away */
-        return tide_fail_session(err, TIDE_FENCED, r->s->head.id, ": the lease of run '%s' was given back", r->id);
+        return tide_fail_session(err, TIDE_FENCED, r->s->head.id, ": the lease of run '%s' was released", r->id);
     return TIDE_OK;
 }
 

@@ -80,7 +80,7 @@ enum tide_code degraded_take(struct tide_run *r, const struct draft *d, const st
     if (!r->backlog.n && p->told && p->told(p->arg, why, 0))
         return tide_err_copy(err, why);
     if (!r->backlog.n)
-        log_write(TIDE_LOG_WARN, "going on in memory until the store can be written", RUN_FIELDS(r),
+        log_write(TIDE_LOG_WARN, "continuing in memory until the store can be written", RUN_FIELDS(r),
                   log_text("code", tide_code_name(why->code)), log_text("why", why->msg));
     r->backlog.tried_ms = env_now_ms(r->s->store->env);
     add_draft(r, d);
@@ -117,7 +117,7 @@ static enum tide_code keep_aside(struct tide_run *r, struct tide_err *err)
         env->ops->close(file);
     }
     tide_fail(err, TIDE_FENCED,
-              code ? "%s; %zu event%s not stored and could not be kept aside: %s"
+              code ? "%s; %zu event%s not stored and could not be written to a file: %s"
                    : "%s; %zu event%s not stored, but kept in '%s'",
               err->msg, r->backlog.n, r->backlog.n == 1 ? " was" : "s were", code ? why.msg : buf_cstr(&name));
     buf_done(&name);

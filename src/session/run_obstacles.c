@@ -59,11 +59,13 @@ enum tide_code session_refuse_living(struct tide_session *s, struct tide_err *er
     }
     if (alive.step)
         return tide_fail(err, TIDE_ALIVE,
-                         "the program of step '%s' still lives (process %" PRId64 "): wait for it to end, or end it",
+                         "the program of step '%s' is still alive (process %" PRId64 "): wait for it to end, or end "
+                         "it",
                          alive.step, alive.pid);
     if (alive.pid)
         return tide_fail(err, TIDE_ALIVE,
-                         "the program of the last run still lives (process %" PRId64 "): wait for it to end, or end it",
+                         "the program of the last run is still alive (process %" PRId64 "): wait for it to end, or "
+                         "end it",
                          alive.pid);
     return TIDE_OK;
 }
@@ -71,7 +73,7 @@ enum tide_code session_refuse_living(struct tide_session *s, struct tide_err *er
 enum tide_code session_refuse_held(struct tide_session *s, struct tide_err *err)
 {
     if (s->owner.epoch && s->state->ledger.run.end == RUN_OPEN && !s->state->ledger.run.waiting)
-        return tide_fail(err, TIDE_HELD, "a run of session '%s' is under way in this process: end it first",
+        return tide_fail(err, TIDE_HELD, "a run of session '%s' is in progress in this process: end it first",
                          s->head.id);
     if (!session_held_alive(s))
         return TIDE_OK;

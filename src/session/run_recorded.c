@@ -52,7 +52,7 @@ enum tide_code tide_session_get_program(tide_session *s, struct tide_text *ret_j
         return refuse_new(s, err);
     if (!seq)
         return tide_fail_session(err, TIDE_NOT_FOUND, s->head.id,
-                                 "has no program that was recorded: resume it with the program that made it");
+                                 "has no recorded program: resume it with the program that created it");
     return store_read(s->store, &s->head, seq, seq, take_body, ret_json, err);
 }
 
@@ -143,9 +143,12 @@ enum tide_code tide_step_find_unsettled(tide_session *s, const char *name, struc
     if (!code && !needs_settling(&c, name)) {
         list_steps(&c, is_unsettled, &open); /* those that could have been meant */
         code = open.len ? tide_fail(err, TIDE_NOT_FOUND,
-                                    "no step '%.60s' that must happen once has failed or was cut: these are open: %s",
+                                    "no step '%.60s' that must happen once has failed or was interrupted: these are "
+                                    "open: %s",
                                     name, buf_cstr(&open))
-                        : tide_fail(err, TIDE_NOT_FOUND, "no step '%.128s' that must happen once has failed or was cut",
+                        : tide_fail(err, TIDE_NOT_FOUND,
+                                    "no step '%.128s' that must happen once has failed or was "
+                                    "interrupted",
                                     name);
         if (!open.len)
             tide_hint(err, TIDE_ACTION_SHOW_TIMELINE, s->head.id);

@@ -391,7 +391,7 @@ static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
     if (s->store->read_only)
         return tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only");
     if (s->fenced)
-        return tide_fail_session(err, TIDE_FENCED, s->head.id, ": the lease was taken over; open the session anew");
+        return tide_fail_session(err, TIDE_FENCED, s->head.id, ": the lease was taken over; open the session again");
     if (s->doubted && !group_owes(&s->owner) && keep_lease(s, err))
         return err->code;
     if (s->stale && !s->owner.pending)

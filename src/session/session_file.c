@@ -67,7 +67,7 @@ static SHAPE(file_run, "", ALIKE(shape_session_run),
              {"wait", SHAPE_OBJECT, .flags = SHAPE_NULLABLE, .help = "what it waits for", .of = &shape_file_wait,
               .has = has_wait});
 
-SHAPE(session_file, "A session as the file beside its log in a store of files (sessions/ID.json).",
+SHAPE(session_file, "A session as the file beside its log in a file store (sessions/ID.json).",
       {"id", SHAPE_TEXT, AT(info.id), 0, "its id"}, {"title", SHAPE_TEXT, AT(info.title), SHAPE_NULLABLE, "its title"},
       {"working_dir", SHAPE_STR, AT(working_dir), SHAPE_NULLABLE, "where its programs and tools work"},
       {"provider", SHAPE_ANY, AT(provider), SHAPE_NULLABLE, "the provider and model of its agent"},
@@ -99,7 +99,7 @@ static SHAPE(file_token, "", {"token_id", SHAPE_TEXT, AT(token_id), SHAPE_NULLAB
              {"secret_hash", SHAPE_TEXT, AT(secret_hash), SHAPE_NULLABLE, "by which it is known; never the token"});
 #undef AT
 
-SHAPE(tokens_file, "The tokens of a session, beside its log in a store of files (sessions/ID.tokens.json).",
+SHAPE(tokens_file, "The tokens of a session, beside its log in a file store (sessions/ID.tokens.json).",
       {"tokens", SHAPE_ROWS, SHAPE_ROWS_AT(struct tokens_file, tokens, n), 0, "every token there was, oldest first",
        .of = &shape_file_token});
 

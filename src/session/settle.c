@@ -39,7 +39,7 @@ static void draft_failed(struct draft *d, const struct run *r)
     draft_open(d, "run.failed");
     draft_text(d, "run_id", r->run_id);
     draft_text(d, "reason", "wait_timeout");
-    draft_error(d, "wait_timeout", "nobody answered before the deadline");
+    draft_error(d, "wait_timeout", "there was no answer before the deadline");
     json_out_kbool(&d->out, STR("resumable"), r->resumable != 0);
     draft_close(d);
 }

@@ -227,7 +227,7 @@ void status_untrusted(struct status *s)
 
     s->untrusted = true;
     snprintf(s->why + len, sizeof s->why - len,
-             "; it did not begin here, or something else wrote to it: nothing of it runs before it is trusted");
+             "; it did not begin here, or something else wrote to it: nothing of it runs until it is trusted");
     s->next_count = 0;
     s->next[s->next_count++] = (struct action){.action = TIDE_ACTION_TRUST, .kind = s->kind};
 }

@@ -76,7 +76,7 @@ static void say_steps(const struct subject *o)
     int64_t finished = l->effects_completed - l->chain_before;
 
     if (o->graph) {
-        say_position(o, o->state->content.position.active.live > 1 ? "were under way" : "was under way");
+        say_position(o, o->state->content.position.active.live > 1 ? "were running" : "was running");
         return;
     }
     while (e && ((const struct effect *)e->value)->past)
@@ -90,14 +90,14 @@ static void say_steps(const struct subject *o)
 static void say_mending(const struct subject *o)
 {
     static const char *const words[] = {[MEND_NOTHING] = NULL,
-                                        [MEND_GRAPH] = "go on with a graph that is mended",
-                                        [MEND_EITHER] = "go on with a graph that is mended, or with another value",
-                                        [MEND_HERE] = "put it there, or go on with a graph that is mended",
+                                        [MEND_GRAPH] = "continue with a corrected graph",
+                                        [MEND_EITHER] = "continue with a corrected graph, or with another value",
+                                        [MEND_HERE] = "put it there, or continue with a corrected graph",
                                         [MEND_VALUE] = "set what is missing"};
     enum mending m = status_hollow(o) ? MEND_GRAPH : status_mending(o);
 
     if (words[m])
-        say(o->st, "; as it is it would end there again: %s", words[m]);
+        say(o->st, "; a resume would fail there again: %s", words[m]);
 }
 
 static void say_maker(const struct subject *o)
@@ -105,9 +105,9 @@ static void say_maker(const struct subject *o)
     if (o->has_program || !o->st->is_resumable)
         return;
     if (o->state->ledger.program_seq)
-        say(o->st, "; its command line held a secret, which is not stored: it is not run again from the log");
+        say(o->st, "; its command line contained a secret, which is not stored: it is not run again from the log");
     else
-        say(o->st, "; resume it with the program that made it");
+        say(o->st, "; resume it with the program that created it");
 }
 
 const char *status_reason_sentence(const char *reason)
@@ -115,16 +115,16 @@ const char *status_reason_sentence(const char *reason)
     static const struct {
         const char *reason, *sentence;
     } known[] = {
-        {"process_restart", "its process ended without a word (killed, or the machine went down)"},
+        {"process_restart", "its process ended unexpectedly (killed, or the machine went down)"},
         {"process_exit", "its process ended before it did"},
-        {"shutdown", "its process was stopped in order"},
+        {"shutdown", "its process was stopped"},
         {"store_trouble", "the store could not be written"},
-        {"wait_timeout", "nobody answered before the deadline"},
+        {"wait_timeout", "there was no answer before the deadline"},
         {"token_revoked", "the token that answers it was revoked"},
         {"token_expired", "the token that answers it has expired"},
-        {"token_consumed", "the token that answers it was used, and nothing went on"},
+        {"token_consumed", "the token that answers it was used, but the run did not continue"},
         {"token_missing", "there is no token that answers it"},
-        {"superseded", "a newer run took its place"},
+        {"superseded", "a newer run replaced it"},
     };
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
@@ -152,14 +152,14 @@ static void say_interrupted_startup(const struct subject *o)
         say(o->st, "the process that ran it");
         if (r->pid > 0 && !is_leftover(o))
             say(o->st, " (pid %" PRId64 ")", r->pid);
-        say(o->st, is_leftover(o) ? " does not answer any more (it may be stopped)" : " is gone");
-        say_when(o->st, "; it was last heard of at ", o->state->ts_ms);
+        say(o->st, is_leftover(o) ? " does not respond (it may be stopped)" : " is gone");
+        say_when(o->st, "; its last event was at ", o->state->ts_ms);
     } else {
         if (r->by_person)
-            say(o->st, "a person stopped it, so it is not resumed by itself");
+            say(o->st, "a person stopped it, so it is not resumed automatically");
         else
-            say_reason(o->st, "it was running and was cut off: ");
-        say_when(o->st, strcmp(o->st->reason, "process_restart") == 0 ? ", noticed at " : ", at ", r->ended_ms);
+            say_reason(o->st, "it was interrupted: ");
+        say_when(o->st, strcmp(o->st->reason, "process_restart") == 0 ? ", detected at " : ", at ", r->ended_ms);
         if (r->error_message)
             say_quoted(o->st, ": ", r->error_message);
     }
@@ -186,7 +186,7 @@ static void say_interrupted_waiting(const struct subject *o)
     say_wait(o, "it waited for ");
     if (r->due_ms)
         say_when(o->st, ", until ", r->due_ms);
-    say_reason(o->st, ", and that wait is over: ");
+    say_reason(o->st, ", and that wait has ended: ");
     if (strcmp(o->st->reason, "wait_timeout") == 0)
         say_when(o->st, ", which was ", r->deadline_ms);
     else if (r->end == RUN_INTERRUPTED)
@@ -226,13 +226,13 @@ static void say_waiting(const struct subject *o)
         if (r->wait_name)
             say(o->st, ")");
         if (due)
-            say(o->st, " and goes on as soon as something runs it");
+            say(o->st, " and continues as soon as it is resumed");
     } else {
         say_wait(o, "it waits for ");
         say_when(o->st, ", until ", r->deadline_ms);
         say_deadline(o);
         if (r->token_expires_ms != r->deadline_ms)
-            say_when(o->st, "; the token is good until ", r->token_expires_ms);
+            say_when(o->st, "; the token is valid until ", r->token_expires_ms);
     }
     say_maker(o);
 }
@@ -242,18 +242,18 @@ static void say_running(const struct subject *o)
     const struct run *r = o->run;
     const struct ledger *l = &o->state->ledger;
 
-    say(o->st, "a run is under way");
+    say(o->st, "a run is in progress");
     say_when(o->st, " since ", r->started_ms);
     if (r->pid > 0)
         say(o->st, " (pid %" PRId64 ")", r->pid);
     if (o->graph)
-        say_position(o, o->state->content.position.active.live > 1 ? "are under way" : "is under way");
+        say_position(o, o->state->content.position.active.live > 1 ? "are running" : "is running");
     if (r->retry_ms > o->now_ms) { /* a pause between attempts; afterwards the next one is under way */
-        say_when(o->st, "; a model call failed and is tried again at ", r->retry_ms);
+        say_when(o->st, "; a model call failed and is retried at ", r->retry_ms);
         say_quoted(o->st, ": ", r->retry_error ? r->retry_error : "");
     }
     if (l->cancel_seq > r->started_seq && l->cancel_seq > r->active_seq)
-        say(o->st, "; it was asked to stop");
+        say(o->st, "; it was told to stop");
 }
 
 /* Some branch ended early, and that was to be so: never hidden. */
@@ -264,7 +264,7 @@ static void say_dropped(const struct subject *o)
 
     if (!o->graph || !dropped->live)
         return;
-    say(o->st, "; %zu node%s failed, the others went on", dropped->live, dropped->live == 1 ? "" : "s");
+    say(o->st, "; %zu node%s failed, the others continued", dropped->live, dropped->live == 1 ? "" : "s");
     for (struct map_entry *e = map_next(dropped, NULL); e && said < NODES_SAID; e = map_next(dropped, e), said++)
         say_quoted(o->st, said ? ", " : ": ", e->key);
     if (dropped->live > said)
@@ -280,7 +280,7 @@ static void say_idle(const struct subject *o)
     if (r->end == RUN_NONE) {
         say(s, "nothing has run in it yet");
         if (o->graph)
-            say_position(o, "was under way where it was forked");
+            say_position(o, "was running where it was forked");
         return;
     }
     say(s, "its last run %s",
@@ -302,7 +302,7 @@ static void say_idle(const struct subject *o)
         say_mending(o);
     } else if (s->is_resumable) {
         say_quoted(s, o->graph ? "; node " : "; step ", stuck);
-        say(s, " must happen once and failed or was cut: find out whether it happened");
+        say(s, " must happen once and failed or was interrupted: find out whether it happened");
     }
     say_maker(o);
 }
@@ -316,7 +316,7 @@ static void say_leftover(const struct subject *o)
         say_quoted(o->st, "; the program of step ", o->alive->step);
     else
         say(o->st, "; its program");
-    say(o->st, " still lives (process %" PRId64 "): it can be resumed when that has ended", o->alive->pid);
+    say(o->st, " is still alive (process %" PRId64 "): it can be resumed when that has ended", o->alive->pid);
 }
 
 void status_say(const struct subject *o)
@@ -348,7 +348,7 @@ void status_say(const struct subject *o)
     if (o->state->ledger.queue.live)
         say(o->st, "; %zu message%s queued%s", o->state->ledger.queue.live,
             o->state->ledger.queue.live == 1 ? " is" : "s are",
-            settle_delivers(o->state) ? ", and delivered as soon as something runs it" : "");
+            settle_delivers(o->state) ? ", and delivered when it runs" : "");
     if (o->run->degraded)
         say(o->st,
             " (durability: degraded: %" PRId64 " event%s of it waited in memory while the store could not be written)",

@@ -33,7 +33,7 @@ static enum tide_code check_spec(const struct tide_run *r, const struct tide_ste
         return tide_fail_step(err, TIDE_INVALID, spec->name, ": retries are 0 to 1000");
     if (spec->retries && spec->effect == TIDE_EFFECT_ONCE) {
         tide_fail_step(err, TIDE_INVALID, spec->name,
-                       "must happen once, so it is not retried by itself: only idempotent and pure ones are");
+                       "must happen once, so it is not retried automatically: only idempotent and pure steps are");
         return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"effect\":\"idempotent\"");
     }
     return TIDE_OK;
@@ -130,7 +130,7 @@ static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, c
         draft_open(&d, "tool.unknown");
         draft_text(&d, "call_id", a->key);
         draft_text(&d, "tool", name);
-        draft_text(&d, "settled", "cut: nobody knows whether it happened");
+        draft_text(&d, "settled", "interrupted: outcome unknown");
         draft_close(&d);
         code = run_append(r, TIDE_APPEND_ANY, &d, false, err);
         draft_done(&d);
@@ -139,8 +139,8 @@ static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, c
         return code;
     m->state = RECORDED_UNKNOWN;
     tide_fail_step(err, TIDE_UNSETTLED, name,
-                   ": outcome unknown: it must happen once, and was cut while it ran or took too long: find out "
-                   "whether it happened");
+                   ": outcome unknown: it must happen once, and was interrupted or timed out: find out whether it "
+                   "happened");
     struct action again = {.action = TIDE_ACTION_RESUME, .kind = TIDE_KIND_PROGRAM};
 
     if ((size_t)snprintf(again.retry, sizeof again.retry, "%s", name) < sizeof again.retry)
@@ -272,7 +272,7 @@ enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *given, st
         return code;
     if (map_get(&r->active, str_from(spec->name)))
         return tide_fail_step(err, TIDE_INVALID, spec->name,
-                              "is under way already: steps that run in parallel need different names");
+                              "is already running: steps that run in parallel need different names");
     a = attempt_new(r, spec);
     map_put(&r->active, str_from(spec->name), a);
     code = decide_attempt(r, spec, a, &answer, err);

@@ -27,7 +27,7 @@ enum tide_code trust_check(struct store *store, const struct head *h, struct tid
         return TIDE_OK;
     tide_fail_session(err, TIDE_UNTRUSTED, h->id,
                       "did not begin here, or something other than your Tidemark wrote to it: nothing of it runs "
-                      "before you trust it");
+                      "until you trust it");
     return tide_hint(err, TIDE_ACTION_TRUST, h->id);
 }
 

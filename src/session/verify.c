@@ -190,8 +190,8 @@ enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress
             tide_hint_with(err, TIDE_ACTION_CHECK_STORE, "", "\"rebuild\":true");
     } else if (!code && check.unread)
         code = tide_fail(err, TIDE_IO,
-                         "no damage was found, but %" PRIu64
-                         " part%s could not be read: look at the disk, then check again",
+                         "no damage was found, but %" PRIu64 " part%s could not be read: check the disk, then check "
+                         "again",
                          check.unread, check.unread == 1 ? "" : "s");
     return code;
 }

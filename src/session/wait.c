@@ -35,7 +35,7 @@ static enum tide_code check_deadline(struct tide_wait_options *opt, struct tide_
     if ((opt->on_deadline == TIDE_ON_DEADLINE_DEFAULT) != (opt->default_answer != NULL))
         return tide_fail(err, TIDE_INVALID, "wait '%s': at the deadline it is to %s: %s", opt->name,
                          tide_on_deadline_name(opt->on_deadline),
-                         opt->default_answer ? "leave the default out" : "give the default");
+                         opt->default_answer ? "omit the default" : "give the default");
     if (opt->default_answer && strlen(opt->default_answer) > DEFAULT_MAX)
         return tide_fail(err, TIDE_TOO_BIG, "wait '%s': a default has %d bytes at most", opt->name, DEFAULT_MAX);
     if (opt->default_answer && json_parse(&a, str_from(opt->default_answer), NULL, &v, NULL, err))
@@ -57,7 +57,7 @@ static enum tide_code check_wait(struct tide_run *r, struct tide_wait_options *o
         return tide_fail(err, TIDE_INVALID, "the %s of wait '%s' has passed: give one in the future",
                          opt->deadline_ms && opt->deadline_ms <= now ? "deadline" : "expiry of the token", opt->name);
     if (r->active.live)
-        return tide_fail(err, TIDE_INVALID, "wait '%s': a step is under way: end it first", opt->name);
+        return tide_fail(err, TIDE_INVALID, "wait '%s': a step is running: end it first", opt->name);
     return check_deadline(opt, err);
 }
 
@@ -329,7 +329,7 @@ enum tide_code tide_run_sleep(tide_run *r, const char *name, int64_t due_ms, int
     code = run_sure(r, err);
     code = code ? code : run_name_check(r, "sleep", name, err);
     if (!code && r->active.live)
-        code = tide_fail(err, TIDE_INVALID, "sleep '%s': a step is under way: end it first", name);
+        code = tide_fail(err, TIDE_INVALID, "sleep '%s': a step is running: end it first", name);
     if (code)
         return code;
     key = run_key(r, "wait", NULL, name);

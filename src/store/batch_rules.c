@@ -76,8 +76,8 @@ void batch_check_seq(struct batch *b, int64_t last_seq)
 {
     if (!b->code && b->expect_seq != STORE_ANY_SEQ && b->expect_seq != last_seq)
         batch_refuse(b, TIDE_CONFLICT,
-                     "session '%s' is at seq %" PRId64 ", not at %" PRId64 ": read on and decide again", b->session,
-                     last_seq, b->expect_seq);
+                     "session '%s' is at seq %" PRId64 ", not at %" PRId64 ": read the new events and decide again",
+                     b->session, last_seq, b->expect_seq);
 }
 
 void batch_fail(struct batch *b, const struct tide_err *err, struct orphans *o, const struct store *store)
@@ -137,7 +137,7 @@ void batch_refuse_record(struct batch *b, const char *session)
 
 enum tide_code fail_log_gone(const char *session, struct tide_err *err)
 {
-    tide_fail(err, TIDE_CORRUPT, "the log of session '%s' is gone: put sessions/%s.messages.jsonl back", session,
+    tide_fail(err, TIDE_CORRUPT, "the log of session '%s' is gone: restore sessions/%s.messages.jsonl", session,
               session);
     return tide_hint(err, TIDE_ACTION_DELETE, session);
 }

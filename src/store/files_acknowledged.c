@@ -203,8 +203,8 @@ enum tide_code mark_without_log(struct files_store *s, struct files_log *l, stru
     l->acked = 0;
     if (!code && l->mark.state == MARK_NONE && lease_misses_log(s, l->id)) {
         tide_fail(err, TIDE_CORRUPT,
-                  "the log of session '%s' is gone, and its mark; live/%s.json says that it was at work: put "
-                  "sessions/%s.* back",
+                  "the log of session '%s' is gone, and its mark; live/%s.json shows that a process held it: restore "
+                  "sessions/%s.*",
                   l->id, l->id, l->id);
         return tide_hint(err, TIDE_ACTION_DELETE, l->id);
     }
@@ -230,11 +230,11 @@ static bool is_clean_without(struct files_store *s, const struct files_log *l, c
     struct files_lease lease;
     struct tide_err err;
 
-    *ret_why = "nothing else says that it was given back where it ends";
+    *ret_why = "nothing else proves that it is complete";
     if (s->adopting || l->unverified || l->hidden)
         return true;
     if (lease_read(s, l->id, &lease, &err) || lease.boot[0]) {
-        *ret_why = "somebody was at work in it";
+        *ret_why = "a process held it";
         return false;
     }
     return known == l->h.last_seq || (!known && !lease.there);
@@ -243,9 +243,9 @@ static bool is_clean_without(struct files_store *s, const struct files_log *l, c
 enum tide_code mark_lost(struct files_log *l, struct tide_err *err)
 {
     tide_fail_session(&l->damage, TIDE_CORRUPT, l->id,
-                      "ends at event %" PRId64 "%s, but event %" PRId64
-                      " was acknowledged: put sessions/%s.messages.jsonl back",
-                      l->h.last_seq, l->torn ? ", behind which it is damaged" : "", l->acked, l->id);
+                      "ends at event %" PRId64 "%s, but event %" PRId64 " was acknowledged: restore "
+                      "sessions/%s.messages.jsonl",
+                      l->h.last_seq, l->torn ? ", after which it is damaged" : "", l->acked, l->id);
     hint_accept_loss(&l->damage);
     return tide_err_copy(err, &l->damage);
 }
@@ -261,8 +261,8 @@ static enum tide_code judge_end(struct files_store *s, struct files_log *l, stru
     }
     if (l->mark.state == MARK_NONE && !log_is_empty(l) && !is_clean_without(s, l, &why)) {
         tide_fail_session(err, TIDE_CORRUPT, l->id,
-                          ": sessions/%s.mark, which says how much of its log was acknowledged, is missing, and %s: "
-                          "put it back",
+                          ": sessions/%s.mark, which records how much of its log was acknowledged, is missing, and "
+                          "%s: restore it",
                           l->id, why);
         return hint_accept_loss(err);
     }
@@ -273,8 +273,8 @@ enum tide_code mark_judge(struct files_store *s, struct files_log *l, struct tid
 {
     if (l->mark.state == MARK_BAD) {
         tide_fail_session(&l->damage, TIDE_CORRUPT, l->id,
-                          ": sessions/%s.mark, which says how much of its log was acknowledged, is damaged: put it "
-                          "back",
+                          ": sessions/%s.mark, which records how much of its log was acknowledged, is damaged: "
+                          "restore it",
                           l->id);
         hint_accept_loss(&l->damage);
     } else if (judge_end(s, l, &l->damage) == TIDE_OK)
@@ -317,9 +317,9 @@ enum tide_code marks_adopt(struct files_store *s, struct tide_err *err)
     pthread_mutex_lock(&s->mu);
     code = files_each_log(s, adopt_one, &a, err);
     if (!code && a.n)
-        store_notice(&s->base, "'%s' %s: %" PRId64 " log%s without a mark of what was acknowledged %s taken as %s",
+        store_notice(&s->base, "'%s' %s: %" PRId64 " log%s without a mark of what was acknowledged %s accepted as %s",
                      s->dir, s->older ? "is of an older version" : "is a clone, or another program's", a.n,
-                     a.n == 1 ? "" : "s", a.n == 1 ? "is" : "are", a.n == 1 ? "it stands" : "they stand");
+                     a.n == 1 ? "" : "s", a.n == 1 ? "is" : "are", a.n == 1 ? "it is" : "they are");
     pthread_mutex_unlock(&s->mu);
     return code;
 }

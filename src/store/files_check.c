@@ -103,7 +103,7 @@ static void note_odd(struct checking *c, const char *name, const char *suffix)
     snprintf(shown, sizeof shown, "%s%s", name, suffix);
     for (char *p = shown; *p; p++)
         *p = (unsigned char)*p < ' ' || *p == 127 ? '?' : *p;
-    store_notice(&c->s->base, "sessions/%s is no file of a session: it is passed over", shown);
+    store_notice(&c->s->base, "sessions/%s is not a file of a session: it is ignored", shown);
 }
 
 static void torn_problem(struct checking *c, const struct files_log *l)
@@ -111,8 +111,8 @@ static void torn_problem(struct checking *c, const struct files_log *l)
     char text[200];
 
     snprintf(text, sizeof text,
-             "its log ends in what a cut left of a write, behind event %" PRId64
-             ": the next append cuts it off and keeps it aside",
+             "its log ends in an incomplete write, after event %" PRId64 ": the next append removes it and keeps it "
+             "in a file",
              l->h.last_seq);
     problem(c->check, l->id, text);
 }
@@ -142,9 +142,9 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
     if (!code && !l->exists && has_session_file(c->s, id, ".json") && !has_session_file(c->s, id, ".tokens.json"))
         note_odd(c, id, ".json"); /* of ours there are always two */
     else if (!code && !l->exists && has_session_file(c->s, id, ".json"))
-        problem(c->check, id, "its log is gone: put the file back, or delete what else there is of it");
+        problem(c->check, id, "its log is gone: restore the file, or delete the rest of the session");
     else if (!code && l->exists && log_is_empty(l))
-        problem(c->check, id, "its log holds no event: it is no session; delete the file");
+        problem(c->check, id, "its log has no event: it is not a session; delete the file");
     else if (!code && l->torn)
         torn_problem(c, l);
     return TIDE_OK;
@@ -200,9 +200,9 @@ static enum tide_code check_name(void *arg, const char *name, enum env_kind kind
     struct checking *c = arg;
 
     if (kind != ENV_FILE && !is_missed(c->s, name, kind))
-        problem(c->check, name, "is not a file: it does not belong among the sessions, and is passed over");
+        problem(c->check, name, "is not a file: it does not belong among the sessions, and is ignored");
     else if (kind == ENV_FILE && is_left_alone(c->s, name))
-        problem(c->check, name, "is there, and nothing else of its session: put the others back, or delete it");
+        problem(c->check, name, "is there, and nothing else of its session: restore the others, or delete it");
     else if (kind == ENV_FILE && !is_of_session(name) && name[0] != '.') /* a .gitkeep is nobody's business */
         note_odd(c, name, "");
     return TIDE_OK;

@@ -114,7 +114,7 @@ static enum tide_code mend_end(struct files_store *s, struct files_log *l, struc
     if (!code && l->line_epoch) /* not just made from another program's */
         store_notice(
             &s->base,
-            "session %s had no mark of what was acknowledged: its log is taken as it stands, up to event %" PRId64,
+            "session %s had no mark of what was acknowledged: its log is accepted as it is, up to event %" PRId64,
             l->id, l->h.last_seq);
     return code;
 }
@@ -165,7 +165,7 @@ static void take_back(struct files_store *s, struct part *p, struct tide_err *er
     p->l->allocated = 0;
     untake_lease(s, p, true);
     err->code = TIDE_UNKNOWN;
-    tide_wrap(err, "the disk failed while the events were being stored; whether they are there is not known");
+    tide_wrap(err, "the disk failed while the events were being stored; it is unknown whether they are stored");
     fail_part(s, p, err);
 }
 

@@ -255,7 +255,7 @@ static void unmake_files(struct files_store *s, struct making *m)
     buf_done(&m->lines);
     if (m->named) { /* it had its name, and whether that is on disk cannot be told */
         m->err.code = TIDE_UNKNOWN;
-        tide_wrap(&m->err, "the disk failed while the session was being made; whether it is there is not known");
+        tide_wrap(&m->err, "the disk failed while the session was being made; it is unknown whether it is stored");
     } else {
         m->err.code = m->code;
     }
@@ -336,7 +336,7 @@ static void refuse_existing(struct files_store *s, struct batch *b, struct files
                      : b->flags & BATCH_HIDDEN ? ": delete it first, or import into another store"
                                                : ": choose another id");
     else if (b->parent[0] && !b->n)
-        batch_refuse(b, TIDE_INVALID, "a fork begins with an event: its first line names what it stands on");
+        batch_refuse(b, TIDE_INVALID, "a fork begins with an event: its first line names its parent");
 }
 
 /* Whether it may be made, and its file; the rest is done for all at once. */
@@ -520,5 +520,5 @@ enum tide_code files_reveal(struct files_store *s, struct files_log *l, struct t
         return TIDE_OK;
     s->names_due = true; /* all see it, and a power cut may take its name back: who looks next settles that */
     err->code = TIDE_UNKNOWN;
-    return tide_wrap(err, "the disk failed while the session was given its name; whether it is there is not known");
+    return tide_wrap(err, "the disk failed while the session was given its name; it is unknown whether it is stored");
 }

@@ -57,7 +57,7 @@ enum tide_code files_erase(struct files_store *s, struct files_log *l, struct ti
         return code;
     if (files_sync_dir(s, "sessions", err)) {
         err->code = TIDE_UNKNOWN;
-        return tide_wrap(err, "the disk failed while session '%s' was being deleted; whether it is gone is not known",
+        return tide_wrap(err, "the disk failed while session '%s' was being deleted; it is unknown whether it is gone",
                          l->id);
     }
     files_path(s, path, "sessions", l->id,
@@ -119,8 +119,7 @@ static void refuse_kids(struct files_store *s, struct batch *b)
     if (code)
         batch_refuse_as(b, &k.err);
     else if (k.n)
-        batch_refuse(b, TIDE_HAS_FORKS, "session '%s' has forks that stand on it: delete %s first", b->session,
-                     k.names);
+        batch_refuse(b, TIDE_HAS_FORKS, "session '%s' has forks: delete %s first", b->session, k.names);
 }
 
 static void refuse_held(struct files_store *s, struct files_log *l, struct batch *b)

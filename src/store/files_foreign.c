@@ -310,7 +310,7 @@ enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struc
                      "session %s was written by another program: its log has digests now, the old one is kept as "
                      "sessions/%s",
                      l->id, kept);
-    return code ? tide_wrap(err, "bring the log of session '%s' up to date", l->id) : TIDE_OK;
+    return code ? tide_wrap(err, "upgrade the log of session '%s'", l->id) : TIDE_OK;
 }
 
 /* ---- whether its run is open ---- */

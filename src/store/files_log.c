@@ -300,10 +300,10 @@ static enum tide_code give_up(struct files_store *s, struct files_log *l, bool l
         s->base.env->ops->unlock(l->file);
     l->mark_wrong &= code != TIDE_OK;
     if (!code && acked > l->h.last_seq)
-        store_notice(&s->base, "session %s: goes on without the events %" PRId64 " to %" PRId64 ", which are lost",
+        store_notice(&s->base, "session %s: continues without the events %" PRId64 " to %" PRId64 ", which are lost",
                      l->id, l->h.last_seq + 1, acked);
     else if (!code)
-        store_notice(&s->base, "session %s: its log is taken as it stands, up to event %" PRId64, l->id, l->h.last_seq);
+        store_notice(&s->base, "session %s: its log is accepted as it is, up to event %" PRId64, l->id, l->h.last_seq);
     return code;
 }
 
@@ -378,7 +378,8 @@ void log_wrote(struct files_store *s, struct files_log *l)
 /* Ours, as long as we hold the lease: nobody may have taken anything away. */
 static enum tide_code shortened(struct files_log *l, int64_t size, struct tide_err *err)
 {
-    tide_fail(&l->damage, TIDE_CORRUPT, "the log of session '%s' has become shorter: somebody changed it", l->id);
+    tide_fail(&l->damage, TIDE_CORRUPT, "the log of session '%s' has become shorter: another program changed it",
+              l->id);
     l->looked = size;
     return tide_err_copy(err, &l->damage);
 }
@@ -550,8 +551,8 @@ static enum tide_code keep_aside(struct files_store *s, struct files_log *l, int
     code = code ? code : files_put(s, "sessions", name, buf_view(&bytes), true, err);
     if (!code)
         store_notice(&s->base,
-                     "session %s: what a cut left of its last write (%" PRId64 " byte%s) was cut off and kept as "
-                     "sessions/%s: nobody had been told of it",
+                     "session %s: its incomplete last write (%" PRId64 " byte%s) was removed and kept as "
+                     "sessions/%s: it was never acknowledged",
                      l->id, size - l->end, size - l->end == 1 ? "" : "s", name);
     return code;
 }
@@ -578,7 +579,7 @@ enum tide_code log_mend(struct files_store *s, struct files_log *l, struct tide_
     code = code ? code : word_guard(s, cut_off, l, err);
     log_wrote(s, l);
     if (code)
-        return tide_wrap(err, "mend the log of session '%s'", l->id);
+        return tide_wrap(err, "repair the log of session '%s'", l->id);
     l->torn = false;
     l->looked = l->end;
     l->allocated = 0;

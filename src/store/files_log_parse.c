@@ -299,8 +299,8 @@ static enum tide_code unreadable(struct reading *r, struct tide_err *err)
 
     if (walk_next(&w, &line, err) && (!w.unended || !l->end))
         tide_fail_session(&l->damage, TIDE_CORRUPT, l->id,
-                          ": line %" PRId64 " of its log, which another program wrote, is no event: %s; mend the line, "
-                          "or take the file away",
+                          ": line %" PRId64 " of its log, which another program wrote, is not an event: %s; repair "
+                          "the line, or remove the file",
                           l->h.last_seq - l->h.first_seq + 2, line_why_not(line, l->h.last_seq + 1));
     walk_done(&w);
     return l->damage.code ? tide_err_copy(err, &l->damage) : err->code;
@@ -346,7 +346,7 @@ static enum tide_code misnamed(struct files_log *l, struct tide_err *err)
     l->end = 0;
     log_unnote(l, l->h.first_seq);
     tide_fail_session(&l->damage, TIDE_CORRUPT, l->id,
-                      ": its log does not fit its name: it is that of another session or store, or its first event "
+                      ": its log does not match its name: it belongs to another session or store, or its first event "
                       "was changed: give the file its own name, or put the right one there");
     return tide_err_copy(err, &l->damage);
 }

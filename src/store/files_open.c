@@ -78,8 +78,8 @@ static enum tide_code check_meta(struct files_store *s, struct str text, struct 
 
     if (json_parse(&a, text, NULL, &v, NULL, NULL) || json_get_int(v, STR("tidemark_store"), 0) != 1) {
         tide_fail(err, TIDE_CORRUPT,
-                  "'%s/store.json' is damaged, or not Tidemark's: put it back; or remove it and give the key of the "
-                  "store, if it has one: the next command that writes makes it again",
+                  "'%s/store.json' is damaged, or not Tidemark's: restore it; or remove it and give the key of the "
+                  "store, if it has one: the next command that writes creates it again",
                   s->dir);
         return tide_about(err, TIDE_SUBJECT_FILE, "store.json");
     }
@@ -123,7 +123,7 @@ static enum tide_code refuse_foreign(struct files_store *s, struct tide_err *err
 
     if (code || !foreign)
         return code;
-    return tide_fail(err, TIDE_NOT_A_STORE, "'%s' holds other files and is no store", s->dir);
+    return tide_fail(err, TIDE_NOT_A_STORE, "'%s' contains other files and is not a store", s->dir);
 }
 
 static const char *const folders[] = {"sessions", "live", "boots", "cache"};
@@ -154,8 +154,8 @@ static enum tide_code check_folders(struct files_store *s, bool found, struct ti
             gone = found && st.kind == ENV_ABSENT;
         else if (gone && st.kind == ENV_DIR && files_is(s, folders[0], "", "", ENV_ABSENT)) {
             tide_fail(err, TIDE_CORRUPT,
-                      "'%s/sessions' is gone, and all logs were in it: put it back; or make the directory, empty, "
-                      "to begin anew",
+                      "'%s/sessions' is gone, and all logs were in it: restore it; or create the directory, empty, "
+                      "to start again",
                       s->dir);
             code = tide_about(err, TIDE_SUBJECT_FILE, "sessions");
         }
@@ -177,7 +177,7 @@ static enum tide_code find_store(struct files_store *s, bool create, bool *ret_f
     if (st.kind == ENV_ABSENT)
         return create ? TIDE_OK : fail_no_store(s->dir, err);
     if (st.kind != ENV_DIR)
-        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is %s: a store of files is a directory", s->dir,
+        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is %s: a file store is a directory", s->dir,
                          st.kind == ENV_LINK ? "a symbolic link, which is not followed" : "not a directory");
     files_path(s, path, "", "store.json", "");
     code = files_get(s, path, META_MAX, &meta, err);

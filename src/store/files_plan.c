@@ -23,7 +23,7 @@ static enum tide_code lock_log(struct files_store *s, struct files_log *l, struc
         int64_t opened, refused_ms;
 
         if (i == TRIES) /* without its lock nothing is written */
-            return tide_fail(err, TIDE_BUSY, "the log of session '%s' is replaced again and again: try again", l->id);
+            return tide_fail(err, TIDE_BUSY, "the log of session '%s' is replaced repeatedly: try again", l->id);
         code = l->file && l->lease_file ? TIDE_OK
                                         : log_refresh(s, l, false, err); /* one of ours is read once it is locked */
         if (!code && l->text) {

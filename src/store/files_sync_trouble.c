@@ -290,7 +290,7 @@ bool word_holds(struct files_store *s, struct word_at *at)
 enum tide_code word_again(struct files_store *s, const struct word_at *at, struct tide_err *err)
 {
     if (at->again >= WORD_TRIES)
-        return tide_fail(err, TIDE_IO, "syncs of others in '%s' fail again and again: the disk is failing", s->dir);
+        return tide_fail(err, TIDE_IO, "syncs of other processes in '%s' fail repeatedly: the disk is failing", s->dir);
     add_one(&word_of(s, NULL)->slots[s->slot].begun);
     return TIDE_OK;
 }

@@ -93,10 +93,8 @@ static enum tide_code file_id(struct hub *h, const char *path, struct env_stat *
 
 static enum tide_code fail_gone(const struct store *s, struct tide_err *err)
 {
-    return tide_fail(
-        err, TIDE_IO,
-        "the store '%.300s' was deleted, moved away or replaced: put it back, or open the one that is there now",
-        s->url);
+    return tide_fail(err, TIDE_IO,
+                     "the store '%.300s' was deleted, moved away or replaced: restore it, or open the new one", s->url);
 }
 
 /* The side file of a store that was closed may be missing: the next writer makes it. */
@@ -191,7 +189,7 @@ static void watch_files(struct hub *h)
     char dir[1300];
 
     if (!h->polls && !s->env->ops->is_local(s->env, s->watch.self))
-        poll_because(h, "other machines may write to its file system, and the kernel does not tell of that");
+        poll_because(h, "other machines may write to its file system, and the kernel does not report that");
     watch_side(h);
     parent_of(s->watch.side, dir);
     if (!h->polls && (file_watch_add(h->files, s->watch.self, FILE_WATCH_NAME, &err) ||

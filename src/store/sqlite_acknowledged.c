@@ -104,8 +104,7 @@ bool mark_missing(struct sqlite_store *s)
 static enum tide_code fail_mark(struct sqlite_store *s, const struct mark *m, struct tide_err *err)
 {
     tide_fail(err, TIDE_CORRUPT,
-              "'%s-mark' is %s: acknowledged events may be missing, and nothing tells; put it back (and '%s-wal', if "
-              "that is missing too)",
+              "'%s-mark' is %s: acknowledged events may be missing; restore it (and '%s-wal', if that is missing too)",
               s->path, m->is == MARK_NONE ? "missing, and the store was not closed" : "damaged", s->path);
     return hint_accept_loss(err);
 }
@@ -245,9 +244,9 @@ static enum tide_code accept_loss(struct sqlite_store *s, const struct mark *m, 
     else
         s->mark_fresh = s->mark_empty = true;
     rc = rc ? rc : position_floor(s);
-    code = rc ? db_fail(s, &s->w, rc, err, "go on without the lost events") : mark_begin(s, s->last_pos, err);
+    code = rc ? db_fail(s, &s->w, rc, err, "continue without the lost events") : mark_begin(s, s->last_pos, err);
     if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK)
-        code = db_fail(s, &s->w, rc, err, "go on without the lost events");
+        code = db_fail(s, &s->w, rc, err, "continue without the lost events");
     if (code)
         db_run(&s->w, ST_ROLLBACK);
     else
@@ -268,8 +267,8 @@ static enum tide_code mark_judge(struct sqlite_store *s, bool older, struct mark
     if (ret->is != MARK_WHOLE)
         return fail_mark(s, ret, err);
     tide_fail(err, TIDE_CORRUPT,
-              "'%s' ends at position %" PRId64 ", but %" PRId64 " was acknowledged: its write-ahead log was damaged or "
-              "deleted; put '%s-wal' back",
+              "'%s' ends at position %" PRId64 ", but %" PRId64 " was acknowledged: its write-ahead log was damaged "
+              "or deleted; restore '%s-wal'",
               s->path, s->last_pos, ret->pos, s->path);
     return hint_accept_loss(err);
 }

@@ -276,10 +276,10 @@ enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
     rc = rc ? rc : big_recount(&s->w);
     rc = rc ? rc : for_each_sid(s, "SELECT sid FROM sessions", make_blocks);
     if (rc)
-        code = db_fail(s, &s->w, rc, err, "throw the caches away");
+        code = db_fail(s, &s->w, rc, err, "drop the caches");
     code = code ? code : mark_begin_still(s, false, &pos, err);
     if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK) {
-        code = db_fail(s, &s->w, rc, err, "throw the caches away");
+        code = db_fail(s, &s->w, rc, err, "drop the caches");
         s->broken = true;
     }
     if (code) {

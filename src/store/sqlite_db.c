@@ -54,7 +54,7 @@ enum tide_code db_fail(struct sqlite_store *s, struct conn *c, int rc, struct ti
         tide_fail(err, code, "%s: no space left on the disk of '%s'", what, s->path);
     else if (code == TIDE_CORRUPT)
         tide_fail(err, code, "%s: '%s' is damaged (%s)%s", what, s->path, sqlite3_errstr(rc),
-                  s->base.group ? "" : ": bring it back from a copy or from exports");
+                  s->base.group ? "" : ": restore it from a copy or from exports");
     else
         tide_fail(err, code, "%s: '%s': %s%s%s", what, s->path, sqlite3_errstr(rc), errnum ? ": " : "",
                   errnum ? strerror(errnum) : "");

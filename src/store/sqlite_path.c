@@ -63,8 +63,8 @@ static enum tide_code check_alone(struct sqlite_store *s, bool missing, struct t
             return code;
         if (bytes > 0) {
             tide_fail(err, TIDE_CORRUPT,
-                      "'%s' is %s, but '%s%s' of it is there, so nothing was touched: put the file back; if it is "
-                      "gone for good, move '%s-wal' and '%s-mark' away",
+                      "'%s' is %s, but '%s%s' of it is there, so nothing was changed: restore the file; if it is "
+                      "lost, move '%s-wal' and '%s-mark' away",
                       s->path, missing ? "missing" : "empty", s->path, rest[i], s->path, s->path);
             return tide_about(err, TIDE_SUBJECT_FILE, s->path);
         }
@@ -123,7 +123,7 @@ enum tide_code path_still_there(struct sqlite_store *s, struct tide_err *err)
     enum tide_code code = s->base.env->ops->stat(s->base.env, s->path, &st, err);
 
     if (!code && is_nothing(&st))
-        code = tide_fail(err, TIDE_IO, "'%s' was %s while it was in use: put it back", s->path,
+        code = tide_fail(err, TIDE_IO, "'%s' was %s while it was in use: restore it", s->path,
                          st.kind == ENV_ABSENT ? "moved away" : "emptied");
     return code;
 }

@@ -235,7 +235,7 @@ static enum tide_code inspect_schema(struct sqlite_store *s, bool create, bool *
     if (version < 0 || (version == 0 && !empty))
         return tide_fail(err, TIDE_CORRUPT, "the store's version is damaged (%lld)", (long long)version);
     if (empty && !create) {
-        tide_fail(err, TIDE_NOT_A_STORE, "the file is an empty database: perhaps making a store was cut there");
+        tide_fail(err, TIDE_NOT_A_STORE, "the file is an empty database: perhaps its creation was interrupted");
         return tide_hint(err, TIDE_ACTION_INIT_STORE, "");
     }
     if (version < SQLITE_SCHEMA_VERSION && s->base.read_only) {
@@ -259,11 +259,11 @@ static enum tide_code upgrade_schema(struct sqlite_store *s, bool create, bool *
     *ret_made = empty;
     if (!empty && version < VERSION_KNOWS && mark_missing(s))
         store_notice(&s->base,
-                     "%s-mark was missing; a store of version %lld does not say whether it was closed, so it is "
-                     "taken as it is",
+                     "%s-mark was missing; a store of version %lld does not record whether it was closed, so it is "
+                     "accepted as it is",
                      s->path, (long long)version);
     rc = apply_upgrades(s, version);
-    code = rc ? db_fail(s, &s->w, rc, err, "bring the store's tables up to date") : check_key(s, empty, err);
+    code = rc ? db_fail(s, &s->w, rc, err, "upgrade the store's tables") : check_key(s, empty, err);
     return code ? code : shape_check(s, false, err);
 }
 

@@ -111,7 +111,7 @@ static void judge_known(const struct object *o, struct str type, struct str sql,
         return;
     if (is(type, "table") && is(type, o->kind->type))
         find_differences(fn, arg, REFUSED,
-                         "table '%.*s' is not as Tidemark made it: bring the store back from a copy or from exports",
+                         "table '%.*s' is not as Tidemark made it: restore the store from a copy or from exports",
                          STR_ARG(o->name));
     else /* a view that says something else is in nobody's way */
         find_differences(
@@ -143,7 +143,7 @@ static void judge_missing(const struct object *o, finding_fn *fn, void *arg)
     bool holds = o->kind == &kinds[0];
 
     find_differences(fn, arg, holds ? REFUSED : CAN_REBUILD, "%s '%.*s' is missing%s", o->kind->type, STR_ARG(o->name),
-                     holds ? ": bring the store back from a copy or from exports" : "");
+                     holds ? ": restore the store from a copy or from exports" : "");
 }
 
 /* An SQLite code. */

@@ -282,8 +282,7 @@ static void delete_session(struct txn *t, struct batch *b, struct whead *w)
     sqlite3_reset(st);
     t->rc = t->rc ? t->rc : rc == SQLITE_DONE ? SQLITE_OK : rc; /* one that has forks must not seem to have none */
     if (!b->code && !t->rc && names.len)
-        batch_refuse(b, TIDE_HAS_FORKS, "session '%s' has forks that stand on it: delete %s first", b->session,
-                     buf_cstr(&names));
+        batch_refuse(b, TIDE_HAS_FORKS, "session '%s' has forks: delete %s first", b->session, buf_cstr(&names));
     buf_done(&names);
     if (b->code || t->rc)
         return;
@@ -419,7 +418,7 @@ static void commit_failed(struct sqlite_store *s, int rc, struct tide_err *err)
     s->broken = true;
     s->base.unsettled = true;
     err->code = TIDE_UNKNOWN;
-    tide_wrap(err, "the disk failed while the events were being stored; whether they are there is not known");
+    tide_wrap(err, "the disk failed while the events were being stored; it is unknown whether they are stored");
 }
 
 static void commit_locked(struct sqlite_store *s, struct batch *list, struct tide_err *err)

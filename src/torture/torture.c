@@ -151,7 +151,7 @@ static enum tide_code check_unharmed(const struct torture *t, struct tide_err *e
 
     if (!count_faults(t))
         return TIDE_OK;
-    return tide_fail(err, TIDE_FAILED, "%.100s does not come to its end though nobody kills it: %.300s", file,
+    return tide_fail(err, TIDE_FAILED, "%.100s does not complete even without a kill: %.300s", file,
                      t->report.faults[FAULT_NOT_ENDED].at[0].why);
 }
 

@@ -207,9 +207,9 @@ static void differs(struct torture *t, const struct trial *trial, bool unsteady,
     if (map_get(&t->unsteady, str_from(what)))
         return;
     if (unsteady || is_chance(t, what))
-        map_put(&t->unsteady, str_from(what),
-                (void *)(uintptr_t)(is_chance(t, what) ? "the order of branches decides"
-                                                       : "differs though nobody kills it"));
+        map_put(
+            &t->unsteady, str_from(what),
+            (void *)(uintptr_t)(is_chance(t, what) ? "the order of branches decides" : "differs even without a kill"));
     else
         torture_fault(t, trial, FAULT_DIFFERS, what, want.ptr ? arena_dup(&a, want).ptr : NULL,
                       got.ptr ? arena_dup(&a, got).ptr : NULL);

@@ -108,7 +108,7 @@ static void take_outcome(struct arena *a, const struct buf *text, struct outcome
 
     if (json_parse(a, arena_dup(a, buf_view(text)), &deeper, &v, NULL, NULL)) {
         ret->code = TIDE_FAILED;
-        ret->message = "its process ended without a word";
+        ret->message = "its process ended without a report";
         return;
     }
     ret->code = (enum tide_code)json_get_int(v, STR("code"), TIDE_FAILED);
@@ -127,7 +127,7 @@ static void judge_end(struct arena *a, const struct order *o, int status, const 
         return;
     ret->code = TIDE_FAILED;
     if (hung)
-        ret->message = arena_printf(a, "it did not come to an end within its time, and was ended");
+        ret->message = arena_printf(a, "it did not end in time, and was killed");
     else if (WIFSIGNALED(status))
         ret->message =
             arena_printf(a, "its process died of signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -332,7 +332,7 @@ static enum tide_code play_trial(struct torture *t, struct arena *a, struct tria
     }
     if (!over)
         torture_fault(t, trial, FAULT_NOT_ENDED,
-                      arena_printf(a, "after %d processes it still goes on or asks", ROUNDS_MAX), NULL, NULL);
+                      arena_printf(a, "after %d processes it still runs or asks", ROUNDS_MAX), NULL, NULL);
     return TIDE_OK;
 }
 

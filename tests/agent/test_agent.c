@@ -440,8 +440,8 @@ static void an_edit_that_was_cut_is_settled_by_looking(void **state)
         const char *result;
         int started;
     } rows[] = {
-        {TIDE_AGENT_TOOL, "NEW", 2},                            /* begun and not done: it is done now */
-        {TIDE_AGENT_TOOL_END, "what it was to do is there", 1}, /* done and not recorded: it is not done again */
+        {TIDE_AGENT_TOOL, "NEW", 2},                  /* begun and not done: it is done now */
+        {TIDE_AGENT_TOOL_END, "its work is done", 1}, /* done and not recorded: it is not done again */
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -483,7 +483,7 @@ static void an_embedders_tool_that_was_cut_is_settled_by_its_probe(void **state)
         int happened;
         const char *result;
         int ran;
-    } rows[] = {{1, "what it was to do is there", 0}, {0, "counted", 1}, {-1, "outcome unknown", 0}};
+    } rows[] = {{1, "its work is done", 0}, {0, "counted", 1}, {-1, "outcome unknown", 0}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fixture *f = *state;

@@ -414,7 +414,7 @@ static void a_budget_that_could_never_be_reached_is_refused(void **state)
     opt.max_cost = 1;
     opt.prices = "{\"other-*\":{\"input\":1,\"output\":2}}";
     write_file(f->script, "{\"turns\":[{\"text\":\"one\"}]}");
-    SAYS(TIDE_INVALID, "says nothing of model 'script'", tide_agent_new(s, &opt, &a, &err));
+    SAYS(TIDE_INVALID, "has no entry for model 'script'", tide_agent_new(s, &opt, &a, &err));
     tide_session_close(s);
 }
 
@@ -781,7 +781,7 @@ static void mend_when_told(void *arg, const struct tide_agent_event *e)
 
     if (e->what == TIDE_AGENT_USAGE && e->turn == 1)
         failing = 1;
-    if (e->what == TIDE_AGENT_NOTICE && strstr(e->text, "held until")) {
+    if (e->what == TIDE_AGENT_NOTICE && strstr(e->text, "paused until")) {
         f->asked++;
         failing = 0;
     }
@@ -792,7 +792,7 @@ static tide_agent *impatient;
 static void stop_when_told(void *arg, const struct tide_agent_event *e)
 {
     (void)arg;
-    if (e->what == TIDE_AGENT_NOTICE && strstr(e->text, "held until"))
+    if (e->what == TIDE_AGENT_NOTICE && strstr(e->text, "paused until"))
         tide_agent_stop(impatient);
 }
 

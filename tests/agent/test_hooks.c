@@ -233,9 +233,9 @@ static void a_program_that_misbehaves_is_reported_and_skipped(void **state)
     static const struct {
         const char *script, *says;
     } rows[] = {
-        {"echo nonsense", "h: its answer is no JSON"},
-        {"printf '{\"action\":\"deny\"} x'", "no JSON"},
-        {"printf '\\000'", "no JSON"},
+        {"echo nonsense", "h: its answer is not JSON"},
+        {"printf '{\"action\":\"deny\"} x'", "not JSON"},
+        {"printf '\\000'", "not JSON"},
         {"echo '[]'", "must be an object with \"action\""},
         {"echo '{\"action\":7}'", "must be an object with \"action\""},
         {"echo '{\"action\":\"dance\"}'", "it answers 'dance': deny, modify_args, allow or continue"},
@@ -371,7 +371,7 @@ static void a_stop_ends_the_hook_and_asks_no_other(void **state)
     snprintf(script, sizeof script, ": >'%s'", other);
     add_script(f, "next", "pre_tool_use", script);
     hooks_fire(f->hooks, &f->arena, &bash_call, stop_when_it_runs, running, &f->verdict);
-    assert_skipped(f, "long: ended before it had answered");
+    assert_skipped(f, "long: stopped before it had answered");
     assert_int_not_equal(access(other, F_OK), 0);
 }
 
@@ -659,8 +659,8 @@ static void a_function_is_believed_no_more_than_a_program(void **state)
     } rows[] = {
         {{.code = TIDE_FAILED}, "c: cannot tell: skipped"},
         {{.verdict = {.action = HOOK_STOP}}, "it answers 'stop' to pre_tool_use"},
-        {{.verdict = {.action = HOOK_MODIFY_ARGS, .text = {"{", 1}}}, "its arguments are no JSON"},
-        {{.verdict = {.action = HOOK_MODIFY_ARGS, .text = {"7", 1}}}, "its arguments are no object"},
+        {{.verdict = {.action = HOOK_MODIFY_ARGS, .text = {"{", 1}}}, "its arguments are not JSON"},
+        {{.verdict = {.action = HOOK_MODIFY_ARGS, .text = {"7", 1}}}, "its arguments are not an object"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -709,7 +709,7 @@ static void what_is_wrong_with_one_hook_costs_only_that_one(void **state)
         load(f, json);
         assert_int_equal(hooks_count(f->hooks), 1);
         assert_int_equal(f->reports.n, 1);
-        if (!strstr(f->reports.text, rows[i].says) || !strstr(f->reports.text, ": left out"))
+        if (!strstr(f->reports.text, rows[i].says) || !strstr(f->reports.text, ": ignored"))
             fail_msg("'%s' is not in '%s'", rows[i].says, f->reports.text);
         teardown((void **)&f);
     }

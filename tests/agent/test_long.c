@@ -73,7 +73,7 @@ static void on_event(void *arg, const struct tide_agent_event *e)
     if (!l->first_us)
         l->first_us = clock_us(CLOCK_MONOTONIC);
     l->turns += e->what == TIDE_AGENT_USAGE;
-    l->trimmed += e->what == TIDE_AGENT_NOTICE && strstr(e->text, "left out");
+    l->trimmed += e->what == TIDE_AGENT_NOTICE && strstr(e->text, "dropped");
 }
 
 static struct marks marks_now(const struct long_talk *l)

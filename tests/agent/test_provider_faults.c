@@ -328,7 +328,7 @@ static void each_time_out_has_its_own_words(void **state)
     expect_fault("head only", &t, "timeout", "no answer within 0.15 s");
     t = (struct conversation){.silence_ms = 180};
     exchange(&t, "anthropic", UNTIL_CLOSE ": hello\n\n", STALL);
-    expect_fault("silence", &t, "timeout", "fell silent for 0.18 s");
+    expect_fault("silence", &t, "timeout", "paused for 0.18 s");
     assert_true(t.idles >= 2);
 }
 

@@ -148,9 +148,9 @@ static void a_bad_configuration_is_one_clear_line_without_the_key(void **state)
     } rows[] = {
         {{.type = "gpt"}, "there is no provider 'gpt' (anthropic, openai, script)"},
         {{.type = NULL}, "there is no provider ''"},
-        {{.type = "openai", .base_url = "ftp://x"}, "'ftp://x' is no http:// or https:// address"},
-        {{.type = "openai", .base_url = "http://"}, "is no http://"},
-        {{.type = "openai", .base_url = "http://a b"}, "is no http://"},
+        {{.type = "openai", .base_url = "ftp://x"}, "'ftp://x' is not an http:// or https:// address"},
+        {{.type = "openai", .base_url = "http://"}, "is not an http://"},
+        {{.type = "openai", .base_url = "http://a b"}, "is not an http://"},
         {{.type = "anthropic", .key = "k-secret\nx: y"}, "the API key holds a character that no key has"},
         {{.type = "anthropic", .key = "k-secret\x80"}, "the API key holds a character that no key has"},
         {{.type = "script"}, "needs a file to answer from"},
@@ -429,13 +429,13 @@ static void what_is_no_answer_is_a_fault_of_its_class(void **state)
         const struct provider_ops *ops;
         const char *stream, *code, *words;
     } rows[] = {
-        {"no JSON", &provider_anthropic, CHUNK("{\"type\":"), "malformed", "no JSON object: line 1"},
-        {"no object", &provider_openai, CHUNK("[1]"), "malformed", "no JSON object"},
+        {"no JSON", &provider_anthropic, CHUNK("{\"type\":"), "malformed", "not a JSON object: line 1"},
+        {"no object", &provider_openai, CHUNK("[1]"), "malformed", "not a JSON object"},
         {"a key twice", &provider_openai, CHUNK("{\"a\":1,\"a\":2}"), "malformed", "duplicate key"},
-        {"the last word alone", &provider_openai, CHUNK("[DONE]"), "connection", "broke off"},
-        {"the other's last word", &provider_anthropic, A_TEXT("x") CHUNK("[DONE]"), "malformed", "no JSON object"},
-        {"nothing", &provider_openai, "", "connection", "broke off"},
-        {"no events", &provider_openai, "<html>\n\n", "connection", "broke off"},
+        {"the last word alone", &provider_openai, CHUNK("[DONE]"), "connection", "ended early"},
+        {"the other's last word", &provider_anthropic, A_TEXT("x") CHUNK("[DONE]"), "malformed", "not a JSON object"},
+        {"nothing", &provider_openai, "", "connection", "ended early"},
+        {"no events", &provider_openai, "<html>\n\n", "connection", "ended early"},
         {"a call without a name", &provider_anthropic,
          CHUNK("{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\"}}")
              A_END("tool_use"),

@@ -148,7 +148,7 @@ static bool run_into_time_out(struct world *w, int seconds)
         "echo $! >grand; echo $$ >self; until [ -s child ]; do :; done; echo begun; while :; do wait; done',"
         "'timeout_ms':%d000}",
         seconds);
-    snprintf(words, sizeof words, "timed out after %d s and was ended: how far it came is not known", seconds);
+    snprintf(words, sizeof words, "timed out after %d s and was ended: how far it got is unknown", seconds);
     call_run(&c, w, "bash", args);
     HAS(buf_cstr(&c.result.text), words);
     assert_true(c.result.failed && c.result.unknown);

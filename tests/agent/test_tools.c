@@ -736,10 +736,10 @@ static void globs_find_files_in_order(void **state)
         {"{'pattern':'src/.h*'}", "src/.hidden\n"},
         {"{'pattern':'src/*','path':'./'}", "src/a.c\nsrc/a.h\nsrc/up\n"},
         {"{'pattern':'**/config','hidden':true}", ".git/config\n"},
-        {"{'pattern':'**/config'}", "no files match (hidden ones were not looked at)\n"},
-        {"{'pattern':'**/secret'}", "no files match (hidden ones were not looked at)\n"},
-        {"{'pattern':'src/up/*'}", "no files match (hidden ones were not looked at)\n"},
-        {"{'pattern':'../*'}", "no files match (hidden ones were not looked at)\n"},
+        {"{'pattern':'**/config'}", "no files match (hidden files were not searched)\n"},
+        {"{'pattern':'**/secret'}", "no files match (hidden files were not searched)\n"},
+        {"{'pattern':'src/up/*'}", "no files match (hidden files were not searched)\n"},
+        {"{'pattern':'../*'}", "no files match (hidden files were not searched)\n"},
     };
     struct world *w = *state;
 
@@ -877,8 +877,8 @@ static void searching_stops_when_it_is_told_to(void **state)
     make_tree(w);
     w->place.stop = at_once;
     w->place.arg = &asked;
-    REFUSES(w, "grep", "{'pattern':'main'}", "stopped before all was looked at");
-    REFUSES(w, "glob", "{'pattern':'**'}", "stopped before all was looked at");
+    REFUSES(w, "grep", "{'pattern':'main'}", "stopped before everything was searched");
+    REFUSES(w, "glob", "{'pattern':'**'}", "stopped before everything was searched");
     assert_true(asked >= 2);
 }
 

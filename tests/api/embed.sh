@@ -50,7 +50,7 @@ Seat 12C is yours.
 WANT
 check "its hook denies, its tool books, the model hears of both" diff want out
 check_is "what its tool did" '{"seat":"12C"}' "$(cat a.db.bookings)"
-check_status "without a prompt nothing is left to be done" 3 "$agent" a.db "$TIDE_SOURCE/examples/agent.json"
+check_status "without a prompt nothing is left to do" 3 "$agent" a.db "$TIDE_SOURCE/examples/agent.json"
 sed 's/{"text": "Seat/{"delay_ms": 600000, "text": "Seat/' "$TIDE_SOURCE/examples/agent.json" >slow.json
 "$agent" k.db slow.json "book me a seat" >killed 2>&1 &
 pid=$!

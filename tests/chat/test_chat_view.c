@@ -53,8 +53,8 @@ static void play(struct view *v, const char *script)
     }
 }
 
-#define CUT "\n(cut off; asking again)\n"
-#define OTHER "(the new answer is a different one)\n"
+#define CUT "\n(interrupted; retrying)\n"
+#define OTHER "(the new answer differs)\n"
 
 static void a_text_is_never_shown_twice(void **state)
 {
@@ -66,7 +66,7 @@ static void a_text_is_never_shown_twice(void **state)
         {"same again, and on", "one two~one |two three.", "one two\n" CUT "\n three\n"},
         {"same again in small pieces", "one two~o|n|e| |t|w|o| |x.", "one two\n" CUT "\n x\n"},
         {"same again, nothing more", "one two~one two.", "one two\n" CUT},
-        {"cut twice, the second sooner", "one two~on~one two x.", "one two\n" CUT "(cut off; asking again)\n\n x\n"},
+        {"cut twice, the second sooner", "one two~on~one two x.", "one two\n" CUT "(interrupted; retrying)\n\n x\n"},
         {"cut twice, the second with nothing", "one two~~one two x.", "one two\n" CUT "\n x\n"},
         {"cut twice, the second later", "one~one two~one two x.", "one\n" CUT "\n two\n" CUT "\n x\n"},
         {"another text", "one two~one 2.", "one two\n" CUT OTHER "\none 2\n"},
@@ -96,7 +96,7 @@ static void a_code_block_goes_on_where_it_was_cut(void **state)
     sheet_open(&s, true, true);
     play(s.view, "```\na\nb~```\na\nb\nc\n```\nd.");
     assert_string_equal(sheet_text(&s, s.out), "  " E "36ma" E "0m\n  " E "36mb" E "0m\n\n" E
-                                               "2m(cut off; asking again)" E "0m\n\n\n  " E "36mc" E "0m\nd\n");
+                                               "2m(interrupted; retrying)" E "0m\n\n\n  " E "36mc" E "0m\nd\n");
     sheet_close(&s);
 }
 
@@ -107,7 +107,7 @@ static void a_note_below_a_blank_line_adds_none(void **state)
     (void)state;
     sheet_open(&s, true, true);
     play(s.view, "a\n\n- o~a\n\n- one.");
-    assert_string_equal(sheet_text(&s, s.out), "a\n\n" E "2m(cut off; asking again)" E "0m\n\n• one\n");
+    assert_string_equal(sheet_text(&s, s.out), "a\n\n" E "2m(interrupted; retrying)" E "0m\n\n• one\n");
     sheet_close(&s);
 }
 

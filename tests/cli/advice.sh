@@ -159,9 +159,9 @@ started() {
 wait_for started
 kill -STOP "$sleeper"
 tidemark cancel stopped >/dev/null
-check 'why names the program that lives' holds "its program still lives (process $(cat pid.program)): it can be resumed when that has ended" <<<"$(tidemark why stopped)"
+check 'why names the program that lives' holds "its program is still alive (process $(cat pid.program)): it can be resumed when that has ended" <<<"$(tidemark why stopped)"
 check_is 'and how it is ended' "kill $(cat pid.program)" "$(member stopped 'next[0].command')"
-refuses 'a resume is refused for the same reason' 4 "still lives (process $(cat pid.program))" resume stopped
+refuses 'a resume is refused for the same reason' 4 "is still alive (process $(cat pid.program))" resume stopped
 bash -c "$(member stopped 'next[0].command')"
 gone_program() {
     [ "$(member stopped 'next[0].command')" = 'tidemark resume stopped' ]

@@ -125,7 +125,7 @@ refuses_in() {
     check "$name" grep -qF -- "$text" err
 }
 refuses_in 'a default without a deadline' 'a default needs a deadline' --kind input --default x
-refuses_in 'a default that is not to be used' 'leave the default out' --kind input --deadline 1h --default x --on-deadline fail
+refuses_in 'a default that is not to be used' 'omit the default' --kind input --deadline 1h --default x --on-deadline fail
 refuses_in 'no default to be used' 'give the default' --kind input --deadline 1h --on-deadline default
 refuses_in 'a default that is neither yes nor no' 'is neither yes nor no' --kind approval --deadline 1h --default maybe
 refuses_in 'two defaults' 'give one of them' --kind input --deadline 1h --default x --default-json 1

@@ -70,8 +70,8 @@ the plan
 </file>' "$(field "$id" message.user '$.content')"
 check_is 'which is told' 'tidemark: + plan, 1 line' "$(cat err)"
 chat hello -p 'read @noplan, @elsewhere/ and @plan'
-check_is 'as is what is no file' 'tidemark: @noplan: no such file; it is said as it stands
-tidemark: @elsewhere/: a directory; it is said as it stands
+check_is 'as is what is no file' 'tidemark: @noplan: no such file; it is sent as it is
+tidemark: @elsewhere/: a directory; it is sent as it is
 tidemark: + plan, 1 line' "$(cat err)"
 chat hello -p 'mail a@b.c'
 check_is 'an address is none' 'mail a@b.c' "$(field "$id" message.user '$.content')"
@@ -86,7 +86,7 @@ echo '{"turns":[{"txet":"x"}]}' >wrong.json
 refuses 'a script that is wrong' 2 'wrong.json' chat --script wrong.json -p hi </dev/null
 refuses '--resume and --continue' 2 'give one of them' chat --resume x --continue </dev/null
 refuses '--from without --resume' 2 '--from needs --resume' chat --from checkpoint </dev/null
-refuses '--no-store with --resume' 2 'nothing to go on with' chat --no-store --resume x </dev/null
+refuses '--no-store with --resume' 2 'nothing to resume' chat --no-store --resume x </dev/null
 refuses_as 'no key' 2 'INVALID|key||*||set_setting' chat --provider anthropic --model m -p hi </dev/null
 refuses_as 'nor one for the other' 2 'INVALID|key||*||set_setting' chat --provider openai --model m -p hi </dev/null
 refuses_as 'neither: one line says all' 2 'INVALID|key||*||set_setting,set_setting' chat -p hi </dev/null
@@ -108,7 +108,7 @@ printf 'a\0b' >bytes
 refuses 'a prompt with a NUL byte' 2 'it holds a NUL byte' chat --script hello.json <bytes
 refuses 'a script and another provider' 2 '--script and --provider openai: give one of them' chat --script hello.json --provider openai -p x </dev/null
 refuses '--redo-effects without --from' 2 '--redo-effects needs --from' chat --script hello.json --redo-effects -p x </dev/null
-refuses '--watch with --output' 2 'leave --output out' chat --script hello.json --watch --output json -p x </dev/null
+refuses '--watch with --output' 2 'omit --output' chat --script hello.json --watch --output json -p x </dev/null
 refuses '--json with --output text' 2 '--json and --output text' chat --script hello.json --json --output text -p x </dev/null
 refuses 'an empty model' 2 '--model is empty' chat --script hello.json --model '' -p x </dev/null
 check_is 'what was refused left nothing behind' "$n" "$(sessions)"
@@ -139,7 +139,7 @@ check_is 'a resume needs no file' 0 "$got"
 check_is 'and has the same bytes' "$first" "$(tidemark log show "$id" | grep '"kind":"message.user"' | head -n 1 | json '$.image_data.0')"
 (printf 'GIF89a' && head -c 3932160 /dev/zero) >big.gif
 chat hello -p 'and @big.gif'
-check_is 'one that is too big is none' 'tidemark: @big.gif: an image of more than 3.75 MiB; it is said as it stands' "$(cat err)"
+check_is 'one that is too big is none' 'tidemark: @big.gif: an image of more than 3.75 MiB; it is sent as it is' "$(cat err)"
 rm big.gif no-name
 
 # ---- instructions of the project ----
@@ -185,7 +185,7 @@ refused_file 'not a link that leads out' 'it leads out of the repository, or may
 mkfifo CLAUDE.md
 refused_file 'not what is no file' 'it is not a regular file'
 head -c 65537 /dev/zero | tr '\0' x >CLAUDE.md
-refused_file 'not more than 64 KiB' 'more than 64 KiB in all'
+refused_file 'not more than 64 KiB' 'more than 64 KiB in total'
 printf 'a\0b' >CLAUDE.md
 refused_file 'not what is no text' 'it is not text'
 if [ "$(id -u)" = 0 ]; then
@@ -256,7 +256,7 @@ check_is 'it ran once' hi "$(cat ran)"
 chat tool -p go
 chat hello --resume "$id" -p 'never mind'
 check_is 'another prompt in place of the answer' Second. "$answer"
-check_is 'no call is left without a result' 'not run: the user stopped this turn, or did not allow it, and said something else' "$(field "$id" message.tool '$.content')"
+check_is 'no call is left without a result' 'not run: the user stopped this turn, or did not allow it, and sent another prompt' "$(field "$id" message.tool '$.content')"
 echo '{"permissions":[{"tool":"bash","permission":"deny"}]}' >deny.json
 chat tool -p go --yes --config deny.json
 check_is 'the settings are stronger than --yes' 'denied by the permission rule {"tool":"bash","permission":"deny"}' "$(field "$id" message.tool '$.content')"
@@ -271,7 +271,7 @@ tidemark chat --resume "$id" --yes --config ask.json </dev/null >out 2>err
 check_is 'but not what the settings ask about' 7 $?
 chat tool --resume "$id" --from seq:4 --config deny.json
 check_is '--from: what it waited for is withdrawn, and the turn done again' 'Done.|completed' "$answer|$(outcome_of "$id")"
-check 'which is told' grep -q 'not answered, and withdrawn by going back: allow bash' err
+check 'which is told' grep -q 'not answered, and withdrawn by the rollback: allow bash' err
 echo '{"auto_approve_tools":["bash"]}' >approve.json
 chat tool -p go --config approve.json
 check_is 'settings may allow a tool' 'Done.|hi' "$answer|$(tail -n 1 ran)"
@@ -287,7 +287,7 @@ check_is 'three prompts: one id' "$first" "$id"
 check_is 'three answers' 'Hello. Second. Third.' "$(tidemark log show "$id" | grep message.assistant | sed 's/.*"content":"\([^"]*\)".*/\1/' | paste -sd ' ')"
 check_is 'turns rise' '1 2 3' "$(tidemark log show "$id" | grep message.assistant | sed 's/.*"turn":\([0-9]*\).*/\1/' | paste -sd ' ')"
 check_is 'usage is summed up' 3 "$(json '$.usage.calls' <out)"
-refuses 'nothing is left to be done' 3 'nothing is left to be done' chat --resume "$id" </dev/null
+refuses 'nothing is left to do' 3 'nothing is left to do' chat --resume "$id" </dev/null
 check_is 'system prompt and tools are stored once' 1 "$(tidemark log show "$id" | grep -c '"system":')"
 check_is 'the provider as well, with the session' '0 script' "$(count "$id" session.updated) $(field "$id" session.created '$.provider.type')"
 n=$(sessions)
@@ -316,7 +316,7 @@ chat hello --resume "$id" --from "seq:$seq" -p again
 check_is '--from seq:N' Second. "$answer"
 check_is 'turn numbers are not used again' 4 "$(field "$id" message.assistant '$.turn')"
 view_is 'what was rolled back is marked' 2 "SELECT count(*) FROM messages WHERE session_id = '$id' AND role = 'assistant' AND deleted"
-refuses '--from no number' 2 'behind seq: stands the number of an event' chat --resume "$id" --from seq:-1 -p x </dev/null
+refuses '--from no number' 2 'seq: must be followed by the number of an event' chat --resume "$id" --from seq:-1 -p x </dev/null
 refuses_as '--from nothing that is there' 3 'NOT_FOUND|checkpoint|*|ckpt_nope||list_checkpoints' chat --resume "$id" --from ckpt_nope -p x </dev/null
 echo '{"turns":[{"fail":[{"status":401,"message":"bad key"}]}]}' >unauthorized.json
 chat unauthorized -p hi
@@ -337,7 +337,7 @@ for how in '' --reuse-effects --redo-effects; do
     touch quick
     if [ -z "$how" ]; then
         # That the turn was cut is recorded, as recovery would.
-        fails '--from checkpoint: what must happen once is in the way' 4 'would cut off what must happen once: bash' chat --resume "$id" --yes --from checkpoint </dev/null
+        fails '--from checkpoint: what must happen once is in the way' 4 'would undo what must happen once: bash' chat --resume "$id" --yes --from checkpoint </dev/null
         continue
     fi
     check_is "--from checkpoint $how: the turn is done again" Redone. "$(tidemark chat --resume "$id" --yes --from checkpoint "$how" </dev/null 2>/dev/null)"
@@ -357,7 +357,7 @@ echo '{"turns":[{"text":"x","fail":[{"status":503},{"status":503},{"status":503}
 chat down --config fast.json -p hi
 check_is '503 for ever: it fails' 'failed|1' "$(json '$.status' <out)|$got"
 view_is 'after four calls, four rows' '0 1 2 3' "SELECT attempt FROM errors WHERE session_id = '$id' ORDER BY id"
-check 'it says how it goes on' grep -q "tidemark chat --resume $id" err
+check 'it shows how to continue' grep -q "tidemark chat --resume $id" err
 check_is 'it can be resumed' 1 "$(tidemark sessions show "$id" --json | json '$.is_resumable')"
 check_is 'and is, when the trouble is over' Hello. "$(tidemark chat --resume "$id" --script hello.json </dev/null 2>/dev/null)"
 check_is 'the prompt was not asked for again' 1 "$(count "$id" message.user)"
@@ -395,7 +395,7 @@ check 'a full pipe once more' full
 echo '{"retry_base_delay_ms":10,"log_file":"nobody.fifo"}' >unread.json
 check_is 'nor as the log file' 'At last.' "$(timeout 60 "$TIDE_BIN" chat --script limited.json --config unread.json --verbose -p hi </dev/null 2>/dev/null)"
 exec 8>&-
-refuses 'one that has no reader at all' 6 'log_file: nobody.fifo: nobody reads it' chat --script hello.json --config unread.json -p hi </dev/null
+refuses 'one that has no reader at all' 6 'log_file: nobody.fifo: it has no reader' chat --script hello.json --config unread.json -p hi </dev/null
 echo '{"log_file":"/dev/full"}' >fulldev.json
 check_is 'a log file that takes nothing' Done. "$(tidemark chat --script tool.json --yes --config fulldev.json --verbose -p go </dev/null 2>&1)"
 
@@ -523,7 +523,7 @@ wait "$pid"
 check_is 'Ctrl-C: exit status' 130 $?
 check 'soon' test $((SECONDS - began)) -lt 30
 check 'the tool is gone' gone "$(cat tool.pid)"
-check 'one line says how it goes on' grep -qx "tidemark: stopped: \`tidemark chat --resume $id\` goes on" err
+check 'one line shows how to continue' grep -qx "tidemark: stopped: \`tidemark chat --resume $id\` continues" err
 check_is 'it is interrupted, by a person' 'shutdown|person' "$(field "$id" run.interrupted '$.reason')|$(field "$id" run.interrupted '$.by')"
 check_is 'recovery leaves it alone' 0 "$(tidemark recover --run-due --auto-resume all 2>/dev/null | grep -c "resumed.*$id")"
 check_is 'a person goes on' Checked. "$(tidemark resume "$id" 2>/dev/null || TIDEMARK_CONFIG=$work/all.json tidemark resume "$id" --input allow 2>/dev/null)"
@@ -613,7 +613,7 @@ paused() {
 }
 check 'the pause is capped and shown' wait_for paused
 id=$(tidemark sessions list --ids | head -n 1)
-check 'why says when it is tried again, and why' holds 'a model call failed and is tried again at 20' <<<"$(tidemark why "$id")"
+check 'why says when it is tried again, and why' holds 'a model call failed and is retried at 20' <<<"$(tidemark why "$id")"
 check 'with what the provider said' holds 'slow down (asks for a pause of 99999999 s, capped to 900 s by max_retry_after_ms)' <<<"$(tidemark why "$id")"
 kill -KILL "$chat_pid"
 wait "$chat_pid" 2>/dev/null

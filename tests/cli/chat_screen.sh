@@ -107,7 +107,7 @@ shows '/sessions' "$id .*please look"
 type_line /quit
 wait_for has_ended
 check_is '/quit ends well' 0 "$(cat ended)"
-shows 'and says how it goes on' "tidemark chat --resume $id"
+shows 'and shows how to continue' "tidemark chat --resume $id"
 close_chat
 
 # ---- back, and elsewhere ----
@@ -124,7 +124,7 @@ check 'what came behind is no longer shown' eval '! is_shown "A bold word"'
 type_line 'once more'
 shows 'the turn is answered again' 'A bold word'
 type_line /fork
-shows '/fork' 'this is a fork now'
+shows '/fork' 'this is now the fork'
 fork=$(newest)
 check 'it is another session' test "$fork" != "$id"
 type_line 'in the fork'
@@ -254,7 +254,7 @@ kill -KILL "$(cat pid)"
 wait_for has_ended
 close_chat
 open_chat --resume "$id" --yes
-shows 'killed in a tool: it goes on by itself' 'it was cut: going on where it was'
+shows 'killed in a tool: it goes on by itself' 'it was interrupted: continuing where it stopped'
 shows 'to its end' 'Checked\.'
 check_is 'and did it once' 3 "$(wc -l <ledger)"
 type_line /quit
@@ -279,7 +279,7 @@ shows 'killed while it summarises: everything is as it was' 'The answer is 42'
 check_is 'no summary is there' 0 "$(count "$id" context.trimmed)"
 type_line '/compact the number'
 shows 'it is summarised' 'Asked, and 42'
-shows 'which is said' 'given this summary'
+shows 'which is said' 'gets this summary'
 check_is 'one event holds the summary' 1 "$(tidemark log show "$id" | grep '"kind":"context.trimmed"' | grep -c '"summary":"\[Summary of .*Asked, and 42')"
 check_is 'the log keeps everything' 1 "$(tidemark log show "$id" | grep -c 'The answer is 42')"
 type_line 'and now'

@@ -71,7 +71,7 @@ refuses 'an empty name' 2 'the path is empty' config get model --config ''
 check_is 'a variable wins' 3 "$(TIDEMARK_MAX_TURNS=3 tidemark config get max_turns)"
 check 'and is said to' eval "TIDEMARK_MAX_TURNS=3 tidemark config list | grep -q '^max_turns  *3  *environment'"
 check 'whoever sets what a variable overrides is told' eval \
-    "TIDEMARK_MAX_TURNS=3 tidemark config set max_turns 4 2>&1 | grep -q 'TIDEMARK_MAX_TURNS is set and wins'"
+    "TIDEMARK_MAX_TURNS=3 tidemark config set max_turns 4 2>&1 | grep -q 'TIDEMARK_MAX_TURNS is set and overrides the file'"
 TIDEMARK_MAX_TURNS=x refuses 'a variable that is wrong is named' 2 'TIDEMARK_MAX_TURNS: must be' config get model
 
 # ---- list ----

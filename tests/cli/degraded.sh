@@ -91,7 +91,7 @@ degraded 'a graph with an agent' six tidemark run agent_graph.json --session six
 : >err
 tidemark exec --session held --on-store-error stop -- ./program >out 2>err &
 run=$!
-check 'exec, told otherwise than set: held' wait_for grep -q 'the run is held' err
+check 'exec, told otherwise than set: held' wait_for grep -q 'the run pauses' err
 check_is 'it says nothing of memory' 0 "$(said degraded)"
 rm small/fill
 wait "$run"
@@ -101,7 +101,7 @@ tidemark sessions delete held >/dev/null
 : >err
 tidemark run graph.json --session held --on-store-error stop >out 2>err &
 run=$!
-check 'run, too' wait_for grep -qi 'no space left.*held' err
+check 'run, too' wait_for grep -qi 'no space left.*paus' err
 rm small/fill
 wait "$run"
 check_is 'run: whole' full "$(tidemark why held --json | json '$.durability')"

@@ -37,7 +37,7 @@ E
         rm -f out err
         "$TIDE_BIN" exec --session "$how" --on-store-error "$how" -- ./fills pure >out 2>err &
         local runner=$!
-        if [ "$how" = stop ]; then wait_for grep -q 'the run is held' err; else wait_for grep -q behind out; fi
+        if [ "$how" = stop ]; then wait_for grep -q 'the run pauses' err; else wait_for grep -q behind out; fi
         [ "$how" = stop ] && check_is 'stop: nothing goes on before there is room' before "$(cat out)"
         [ "$how" = continue ] && check 'continue: it says that it is degraded' grep -q 'durability: degraded' err
         rm small/fill
@@ -57,7 +57,7 @@ E
     rm -f out err
     "$TIDE_BIN" exec --session told -- ./fills pure >out 2>err &
     runner=$!
-    wait_for grep -q 'the run is held' err
+    wait_for grep -q 'the run pauses' err
     kill -TERM "$runner"
     wait "$runner"
     check_is 'a held run can be stopped, and says what could not be written' 6 $?
@@ -99,7 +99,7 @@ check_is 'failed' failed "$(tidemark sessions show five --json | json '$.outcome
 check_is 'with its message' 'sh ended with exit status 5' "$(field five run.failed '$.error.message')"
 check_is 'and its exit status' 5 "$(field five run.failed '$.exit_status')"
 tidemark exec --session five2 -- sh -c 'exit 5' 2>err
-check 'and one line says how it goes on' grep -qx 'tidemark: sh ended with exit status 5: `tidemark resume five2` runs it again from where it was' err
+check 'and one line shows how to continue' grep -qx 'tidemark: sh ended with exit status 5: `tidemark resume five2` resumes it' err
 check_status 'a program that is killed' 137 tidemark exec --session killed -- sh -c 'kill -9 $$'
 check_is 'is failed, by a signal' signal "$(field killed run.failed '$.error.code')"
 # Whoever started us in the background made us ignore that one.
@@ -214,7 +214,7 @@ exit 0
 E
 tidemark exec --session left -- ./leaves 2>err
 check_is 'a program that leaves a process behind' 0 $?
-check 'is told so' grep -q 'left 1 process behind: ended it' err
+check 'is told so' grep -q 'left 1 process running: ended it' err
 check 'it is gone' gone "$(cat left)"
 
 # ---- killed, and resumed ----
@@ -240,7 +240,7 @@ refuses_as 'an unknown session' 3 'NOT_FOUND|session|nothing|||list_sessions' re
 tidemark sessions new --id plain >/dev/null
 refuses_as 'a session without a program' 2 'INVALID|session|plain|||start' resume plain
 check_is 'exec --resume is the same' 'again' "$(tidemark exec --session er -- sh -c '[ -e er ] && echo again || { touch er; exit 1; }' >/dev/null 2>&1; tidemark exec --resume er)"
-refuses 'exec --resume takes no program' 2 'leave out' exec --resume er -- true
+refuses 'exec --resume takes no program' 2 'omit' exec --resume er -- true
 
 # A program that is gone, or has changed.
 script vanishes <<'E'
@@ -253,12 +253,12 @@ script vanishes <<'E'
 echo other
 E
 check_is 'a program that has changed runs' other "$(tidemark resume van 2>err)"
-check 'and that is said' grep -q 'vanishes has changed since it ran last: steps that are recorded answer from the log' err
+check 'and that is said' grep -q 'vanishes has changed since it ran last: recorded steps return their results from the log' err
 check_is 'and recorded' 1 "$(tidemark log show van | grep -c '"program_changed":true')"
 mkdir inside
 (cd inside && tidemark exec --session cwd -- sh -c 'exit 1') >/dev/null 2>&1
 rmdir inside
-refuses 'a directory that is gone' 3 'is gone: make it again' resume cwd
+refuses 'a directory that is gone' 3 'is gone: create it again' resume cwd
 
 # The start itself fails: behind the gate there is nothing that can run.
 printf '#!/nonexistent/interpreter\n' >bad
@@ -283,7 +283,7 @@ check_is 'the run ends with exit status 1' 1 $?
 check 'and one line' grep -q 'session held was cancelled' err
 check_is 'cancelled' cancelled "$(tidemark sessions show held --json | json '$.outcome')"
 check 'the program was asked first' test -e trapped
-check_is 'cancel of what is over' 'session held had nothing to cancel: it stays as it is' "$(tidemark cancel held)"
+check_is 'cancel of what is over' 'session held had nothing to cancel: it is unchanged' "$(tidemark cancel held)"
 check_is 'as JSON' nothing "$(tidemark cancel held --json | json '$.cancelled')"
 refuses_as 'cancel of what is not there' 3 'NOT_FOUND|session|nothing|||list_sessions' cancel nothing
 
@@ -326,7 +326,7 @@ for when in before after; do
     exec 7>"cut-$when/hold" # opens when the release has come so far
     kill -KILL "$runner"
     wait "$runner" 2>/dev/null
-    wait_for nobody_reads "$work/cut-$when/hold" # or the release would go on for a moment
+    wait_for nobody_reads "$work/cut-$when/hold" # or the release would continue for a moment
     exec 7>&-
     cp "$examples/deploy.sh" "deploy-$when"
     check_is "deploy.sh killed $when it released: once" 'released: 1 time(s)' "$(tidemark resume "cut-$when" --accept-change 2>/dev/null | tail -n 1)"

@@ -103,7 +103,7 @@ passes() {
     "$@" >out 2>err &
     run=$!
     wait_for grep -qi 'no space left' err
-    check "$whose: says why it is held" grep -qi 'no space left.* held' err
+    check "$whose: says why it is held" grep -qi 'no space left.* paus' err
     rm small/fill
     wait "$run"
     check_is "$whose: with room again it completes" 0 $?
@@ -144,7 +144,7 @@ rm small/fill
 for whose in chat exec run; do
     wait "${pids[$whose]}"
     check_is "$whose: held before its session was made, it completes" 0 $?
-    check_is "$whose: said why, once" 1 "$(grep -ci '^tidemark: create session: .*no space left.* held' "$whose.err")"
+    check_is "$whose: said why, once" 1 "$(grep -ci '^tidemark: create session: .*no space left.* paus' "$whose.err")"
     check_is "$whose: by a name that is there" 0 "$(grep -c 'tmp-' "$whose.err")"
     check_is "$whose: said that it goes on" 1 "$(grep -c 'can be written again' "$whose.err")"
 done

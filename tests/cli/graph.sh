@@ -35,7 +35,7 @@ check_status 'is bad input, as for run and show' 2 tidemark graph check bad.json
 check_is 'from standard input' 'ok  release: 6 nodes, 8 edges' "$(tidemark graph check - <good.json)"
 sed 's/"otherwise": "plan"/"otherwise": "ask"/; s/"outputs": \["lint"\]/"inputs": ["paper"]/' good.json >warned.json
 check_status 'warnings alone are no failure' 0 tidemark graph check warned.json
-check 'but are told' eval "tidemark graph check warned.json | grep -qF \"warning  \\\$.nodes[2].inputs[0]: nobody sets 'paper'\""
+check 'but are told' eval "tidemark graph check warned.json | grep -qF \"warning  \\\$.nodes[2].inputs[0]: no node sets 'paper'\""
 check 'as JSON' eval 'tidemark graph check bad.json --json | is_json'
 check_is 'with places' '$.nodes[0].promt' "$(tidemark graph check bad.json --json | json '$.problems[1].path')"
 check_is 'and a verdict' 0 "$(tidemark graph check bad.json --json | json '$.ok')"
@@ -49,7 +49,7 @@ check_is 'what follows from a problem is not one of its own' "problem  \$.edges[
 problem  \$.edges[1]: an edge must have 'to'
          the node it leads to
 problem  \$.nodes[1].id: 'alpha' is the id of \$.nodes[0] already
-         each id stands only once
+         each id may be used only once
 problem  \$.edges[2].to: edge 'alpha' → 'somewhere': there is no node 'somewhere'
          one of: alpha
 
@@ -83,7 +83,7 @@ From a plan to a release.
 
   ● an agent  ■ a program  ◆ chooses the way  ◉ asks a person
   → X  CONDITION: to X if it holds (the first of them)
-  → X, Y  at once: to all of them, side by side  ↺ X, ┊: back to X, a loop' "$(cat picture)"
+  → X, Y  at once: to all of them, in parallel  ↺ X, ┊: back to X, a loop' "$(cat picture)"
 check_is 'no line is wider than asked for' 0 "$(tidemark graph show good.json --width 60 | awk '{ gsub(/[\200-\277]/, "") } length > 60' | wc -l)"
 check 'colours when asked for' eval "tidemark graph show good.json --color always | grep -q \"\$(printf '\\033')\""
 check 'for Graphviz' eval "tidemark graph show good.json --dot | grep -qF '\"build\" -> \"ask\" [label=\"on failure\"'"
@@ -146,7 +146,7 @@ check 'conditions without an else, and what one is' eval "grep -q 'the graph end
 check_is 'with one there is nothing to warn of' 'ok  x: 3 nodes, 2 edges' \
     "$(shaped '{"from":"a","to":"b","when":"output.x"},{"from":"a","to":"c","when":" true ","priority":-1}')"
 check 'what stands behind it is never taken' eval \
-    "shaped '{\"from\":\"a\",\"to\":\"b\",\"when\":\"output.x\"},{\"from\":\"a\",\"to\":\"c\",\"when\":\"true\",\"priority\":1}' | grep -qF \"\$.edges[0]: edge 'a' → 'b': never taken: 'a' → 'c' (\$.edges[1]) always holds before it\""
+    "shaped '{\"from\":\"a\",\"to\":\"b\",\"when\":\"output.x\"},{\"from\":\"a\",\"to\":\"c\",\"when\":\"true\",\"priority\":1}' | grep -qF \"\$.edges[0]: edge 'a' → 'b': never taken: 'a' → 'c' (\$.edges[1]) is always true before it\""
 
 # ---- schema ----
 check 'the schema is the published one' eval "tidemark graph schema | cmp - '$TIDE_SOURCE/docs/graph.schema.json'"

@@ -86,13 +86,13 @@ tidemark cancel stopped >out 2>&1
 tidemark graph diff old.json new.json --against-live >out
 check_is 'some could not go on' 1 $?
 check_is 'they are counted and named' '
-5 sessions under way
+5 unfinished sessions
        1  run this version already
-       3  can go on when they are told what a node is called now
+       3  can continue with a mapping of node names
       stopped  interrupted_waiting  --map ask=approve
       other  waiting  --map ask=approve
       asks  waiting  --map ask=approve
-       1  cannot go on with it
+       1  cannot continue with it
       works  idle  Works hard  node '"'work': needs 'style', which it did not" "$(sed '1,/differ$/d;s/stopped  [a-z_]*/stopped  interrupted_waiting/' out)"
 tidemark graph diff new.json alike.json --against-live --json >out
 check 'as JSON, all of them' eval 'is_json <out'

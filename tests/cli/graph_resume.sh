@@ -139,7 +139,7 @@ check_is 'somebody says so' 'z: 1' "$(tidemark sessions resume o1 --checkpoint "
 check_is 'then it happens again' 'pay pay ' "$(happened)"
 rm ok
 tidemark run once.json --session o2 --quiet >/dev/null 2>&1
-refuses 'a name that is wrong is no permission' 2 "no node 'payy' that must happen once failed or was cut" sessions resume o2 --retry payy
+refuses 'a name that is wrong is no permission' 2 "no node 'payy' that must happen once failed or was interrupted" sessions resume o2 --retry payy
 
 tidemark sessions fork s1 --at "$(tidemark sessions checkpoints s1 --type node_complete --ids | sed -n 1p)" --id hand >/dev/null
 : >log
@@ -161,13 +161,13 @@ cut_at() {
     sqlite3 :memory: "SELECT value ->> '\$.failed_at_node', value ->> '\$.error' FROM json_each(CAST(readfile('list') AS TEXT)) WHERE value ->> '\$.session_id' = '$1'"
     tidemark sessions show "$1" --json | json '$.failed_at_node'
 }
-cut='pay|interrupted: its process ended without a word (killed, or the machine went down)
+cut='pay|interrupted: its process ended unexpectedly (killed, or the machine went down)
 pay'
 check_is 'one that was cut says where, and of what' "$cut" "$(cut_at k1)"
 tidemark recover >/dev/null
 check_is 'recovery changes nothing of that' "$cut" "$(cut_at k1)"
 : >ok
-refuses_as 'what must happen once and was cut is left to a person' 10 'UNSETTLED|node|k1|pay||repeat,repeat' sessions resume k1
+refuses_as 'what must happen once and was interrupted is left to a person' 10 'UNSETTLED|node|k1|pay||repeat,repeat' sessions resume k1
 check_is 'nothing happens meanwhile' 'pay ' "$(happened)"
 check_is 'it may be tried again' 'z: 1' "$(tidemark sessions resume k1 --retry pay --quiet)"
 check_is 'when somebody says so' 'pay pay ' "$(happened)"
@@ -224,11 +224,11 @@ for given in '{"y":2}' '{"x":1,"y":2}'; do
 done
 for option in happened retry; do
     refuses "a name that is not there is no permission: --$option" 2 \
-        "no node 'nosuch' that must happen once failed or was cut: these are open: all#1[0]" sessions resume p4 --$option nosuch
+        "no node 'nosuch' that must happen once failed or was interrupted: these are open: all#1[0]" sessions resume p4 --$option nosuch
     refuses "nor an item, --$option" 2 "no node 'all#1[7]' that must" resume p4 --$option 'all#1[7]'
 done
 refuses 'whatever it gave' 2 "no node 'nosuch' that must" sessions resume p4 --happened 'nosuch={"q":1}'
-refuses 'nor is what is no JSON' 2 "what node 'all#1[0]' gave is not a JSON object of its outputs" sessions resume p4 --happened 'all#1[0]={"x":'
+refuses 'nor is what is no JSON' 2 "the result of node 'all#1[0]' is not a JSON object of its outputs" sessions resume p4 --happened 'all#1[0]={"x":'
 check_is 'then it is taken as done' 'all: [{"y":2}]' "$(tidemark sessions resume p4 --happened 'all#1[0]={"x":{"y":2}}' --quiet)"
 : >paid
 check_status 'or it is tried again' 0 tidemark sessions resume p3 --retry 'all#1[0]' --quiet
@@ -244,7 +244,7 @@ refuses 'as it is it is refused' 2 'give a graph that allows more: `--graph NEW.
 sed 's/"max_steps": 1/"max_steps": 9/' steps.json >more.json
 check_is 'with it it goes on' 'b: 1' "$(tidemark sessions resume p4 --graph more.json --quiet)"
 begin p5
-refuses 'names the wrong way round are turned' 2 '`--map post=publish` says what it is called now' \
+refuses 'names the wrong way round are turned' 2 '`--map post=publish` gives its new name' \
     sessions resume p5 --graph renamed.json --set api_key=good --map publish=post
 
 # ---- inside an agent's work ----
@@ -298,7 +298,7 @@ begin s6
 seq=$(last s6)
 refuses 'no key' 2 'the key first' sessions resume s6 --set =x
 refuses 'no value' 2 'the key first' sessions resume s6 --set key
-refuses 'no JSON' 2 '--set k: what stands behind := is no JSON' sessions resume s6 --set 'k:={'
+refuses 'no JSON' 2 '--set k: the value after := is not JSON' sessions resume s6 --set 'k:={'
 refuses 'no such file' 3 "open 'none': No such file or directory: name a file that can be read" sessions resume s6 --set k=@none
 refuses 'no such variable' 2 'the variable NONE_SUCH is not set' sessions resume s6 --set 'k=$NONE_SUCH'
 refuses 'no name of a variable' 2 'KEY==TEXT' sessions resume s6 --set 'k=$5'
@@ -389,7 +389,7 @@ END
     : >held.err
     TIDEMARK_STORE=$(store_at "$work/small/s") unshare -m bash -c 'mount -t tmpfs -o size=3m tmpfs small || exit 77
         "$TIDE_BIN" run full.json --session held --quiet >held.out 2>held.err &
-        wait_for grep -q "the run is held" held.err
+        wait_for grep -q "the run pauses" held.err
         rm -f small/fill
         wait $!'
     status=$?
@@ -397,7 +397,7 @@ END
         skip 'held by a full disk' 'cannot mount'
     else
         check_is 'held by a full disk it says so once, however quiet, and goes on' '0 1' \
-            "$status $(grep -c '^tidemark: .*: the run is held and goes on by itself when the store can be written$' held.err)"
+            "$status $(grep -c '^tidemark: .*: the run pauses and continues by itself when the store can be written$' held.err)"
     fi
 else
     skip 'held by a full disk' 'needs root and mount namespaces'

@@ -121,12 +121,12 @@ wait_for is_shown ENDED
 check_is 'a terminal shows the last 50' 50 "$(terminal capture-pane -p | grep -c ' idle \| waiting \| interrupted \| completed ')"
 check 'and says that there are more' is_shown 'the 50 that changed last; --limit 0 shows all'
 terminal send-keys "clear; $(printf '%q ' "$TIDE_BIN" sessions delete --kind log --status idle)" Enter
-wait_for is_shown 'Delete 52 sessions for good? \[y/N\]'
+wait_for is_shown 'Delete 52 sessions permanently? \[y/N\]'
 terminal send-keys n Enter
 wait_for is_shown 'nothing was deleted'
 check_is 'a no deletes nothing' 55 "$(ids | wc -w)"
 terminal send-keys "clear; $(printf '%q ' "$TIDE_BIN" sessions delete --kind log --status idle)" Enter
-wait_for is_shown 'Delete 52 sessions for good? \[y/N\]'
+wait_for is_shown 'Delete 52 sessions permanently? \[y/N\]'
 terminal send-keys y Enter
 wait_for is_shown '^52 deleted'
 check_is 'a yes does' 3 "$(ids | wc -w)"

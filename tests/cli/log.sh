@@ -45,8 +45,8 @@ stream_stops 'a kind that is no text' 'not a string' '{"kind":5}'
 stream_stops 'a kind with capitals' "is not an event kind" '{"kind":"A B"}'
 check 'a kind with capitals: is named' grep -qF "'A B'" err
 stream_stops 'a byte order mark' 'byte order mark' '\357\273\277{"kind":"a.b"}'
-stream_stops 'a seq of its own' 'leave it out' '{"kind":"a.b","seq":1}'
-stream_stops 'a time of its own' 'leave it out' '{"kind":"a.b","ts":"x"}'
+stream_stops 'a seq of its own' 'omit it' '{"kind":"a.b","seq":1}'
+stream_stops 'a time of its own' 'omit it' '{"kind":"a.b","ts":"x"}'
 stream_stops 'a wrong type' 'turn' '{"kind":"message.user","content":"x","turn":"one"}'
 stream_stops 'invalid UTF-8' 'UTF-8' '{"kind":"a.b","x":"\377"}'
 stream_stops 'a NUL byte' 'NUL' '{"kind":"a.b","x":"\000"}'
@@ -70,7 +70,7 @@ check_is 'more than there are' '1 2 3 4 5 6' "$(tidemark log show r --last 100 |
 check_is 'behind the end' '' "$(tidemark log show r --from 100)"
 check_is 'of a kind' '2 4 6' "$(tidemark log show r --kind k.0 | seqs)"
 check_is 'of kinds that begin so' '2 3 4 5 6' "$(tidemark log show r --kind 'k.*' | seqs)"
-refuses 'from behind to' 2 'is behind' log show r --from 4 --to 3
+refuses 'from behind to' 2 'is after' log show r --from 4 --to 3
 refuses 'a negative from' 2 'is too small' log show r --from -1
 refuses 'a huge from' 2 'is too big' log show r --from 9223372036854775808
 refuses 'no session' 2 'give one session, or --all' log show
@@ -186,7 +186,7 @@ if on_files; then
     exec 6>&-
     wait $appender
     check_is 'a log that is deleted under a stream is named, with what to do' \
-        "5 tidemark: log append: line 2: the log of session 'gone' is gone, and its mark; live/gone.json says that it was at work: put sessions/gone.* back: \`tidemark sessions delete gone\` removes what is left of it" "$? $(cat err)"
+        "5 tidemark: log append: line 2: the log of session 'gone' is gone, and its mark; live/gone.json shows that a process held it: restore sessions/gone.*: \`tidemark sessions delete gone\` removes what is left of it" "$? $(cat err)"
 else
     skip 'a log that is deleted under a stream' 'there is no file of its own'
 fi

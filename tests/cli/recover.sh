@@ -67,7 +67,7 @@ events_of_all() {
 before=$(events_of_all)
 tidemark recover --dry-run >dry
 check_is 'a dry run names what it would do' 'interrupted,timed out,token expired' "$(head -n -1 dry | cut -c1-13 | sed 's/ *$//' | sort | paste -sd ,)"
-check 'and says why' grep -q '^timed out *late: .*nobody answered before the deadline, which was 2001-01-01' dry
+check 'and says why' grep -q '^timed out *late: .*there was no answer before the deadline, which was 2001-01-01' dry
 check_is 'and writes nothing' "$before" "$(events_of_all)"
 tidemark recover --json >first
 check_is 'every line is a JSON document' 4 "$(while read -r line; do echo "$line" | is_json && echo; done <first | wc -l)"
@@ -81,7 +81,7 @@ check_is 'a wait past its deadline is over, its token revoked' 'interrupted_wait
 check_is 'a token past its time has expired' 'interrupted_waiting|1' "$(status_of old)|$(count old token.expired)"
 check_is 'what sleeps, asks or is finished is left alone' 'waiting|waiting|idle' "$(status_of asleep)|$(status_of asks)|$(status_of finished)"
 after=$(events_of_all)
-check_is 'a second time there is nothing to do' '0 looked at, 0 interrupted, 0 timed out, 0 with an expired token, 0 due; the next is due at 2999-01-01 00:00:00 UTC' \
+check_is 'a second time there is nothing to do' '0 checked, 0 interrupted, 0 timed out, 0 with an expired token, 0 due; the next is due at 2999-01-01 00:00:00 UTC' \
     "$(tidemark recover)"
 check_is 'and nothing is written' "$after" "$(events_of_all)"
 check 'the doctor says so too' eval "tidemark doctor | grep -q 'recovery .*nothing to do'"
@@ -129,7 +129,7 @@ check 'until it is due' wait_for is_due napping
 check_is 'what is due is told' due "$(tidemark recover --json | head -n 1 | json '$.action')"
 check_is 'and not run unasked' 0 "$(ran nap)"
 check 'the doctor says what lets it go on' eval "tidemark doctor | grep -q 'recovery .*due: .*recover --run-due'"
-check 'a dry run says that it would go on' eval "tidemark recover --dry-run --run-due | grep -q '^due .*it would go on'"
+check 'a dry run says that it would be resumed' eval "tidemark recover --dry-run --run-due | grep -q '^due .*it would be resumed'"
 check_is 'but does not' 0 "$(ran nap)"
 check 'what is due goes on' tidemark recover --run-due
 check_is 'once' '1|idle' "$(ran nap)|$(status_of napping)"
@@ -147,7 +147,7 @@ put parked run.interrupted '{"run_id":"parked-r1","reason":"process_exit"}'
 make stopped "$work/good"
 tidemark cancel stopped >/dev/null 2>&1
 check 'interrupted ones are left alone' eval 'tidemark recover --run-due >out'
-check 'and it is said how they go on' grep -q '^interrupted *live: .*`tidemark resume live` lets it go on, or --auto-resume live$' out
+check 'and it is said how they go on' grep -q '^interrupted *live: .*`tidemark resume live` resumes it, or --auto-resume live$' out
 check 'none was resumed, and the summary says so' eval "tail -n 1 out | grep -q ' due, 0 resumed'"
 check_is 'unless asked for' '0|interrupted_startup' "$(ran good)|$(status_of live)"
 check 'live: what ran when its process died goes on' eval 'tidemark recover --run-due --auto-resume live >out 2>err'
@@ -232,7 +232,7 @@ mv again hidden
 "$TIDE_BIN" recover --watch --run-due --max-resumes 1 >watched 2>err &
 watch=$!
 trap 'kill -TERM $watch 2>/dev/null; remove_work' EXIT
-check 'one that could not go on is let alone' wait_for grep -q '^ended *again: .* not tried again here' watched
+check 'one that could not go on is let alone' wait_for grep -q '^ended *again: .* not retried here' watched
 mv hidden again
 check_status 'until somebody else lets it' 7 tidemark resume again
 check 'then it goes on when it is due once more' wait_for idle again
@@ -256,7 +256,7 @@ make whole
 damage broken 2
 tidemark recover >out 2>err
 check_is 'one that is damaged is said, and in nobody else'"'"'s way' '5 1 interrupted_startup' "$? $(grep -c "session 'broken'" err) $(status_of whole)"
-check 'and there is a summary' grep -q '^[0-9]* looked at, [0-9]* interrupted, ' out
+check 'and there is a summary' grep -q '^[0-9]* checked, [0-9]* interrupted, ' out
 
 # ---- usage ----
 refuses '--auto-resume alone' 2 '--auto-resume goes with --run-due' recover --auto-resume live

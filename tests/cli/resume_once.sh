@@ -189,7 +189,7 @@ check_is 'a dry run of a damaged one lists what is complete and what would run' 
 check_is 'also as JSON' pay "$(tidemark sessions resume d1 --dry-run --json 2>/dev/null | json '$.nodes_to_run[0].node')"
 killed d2 pay.json
 damaged d2
-refuses 'what is known to have begun is not done again in a fork' 4 'must happen once: pay: `--fallback --redo-effects` lets it' sessions resume d2
+refuses 'what is known to have begun is not done again in a fork' 4 'must happen once: pay: `--fallback --redo-effects` allows it' sessions resume d2
 check_is 'and was not' 'a pay ' "$(world)"
 check_status 'unless somebody says so' 0 tidemark sessions resume d2 --fallback --redo-effects --quiet
 # A log that is long enough is opened from a snapshot: only who goes back comes to what is damaged.
@@ -213,7 +213,7 @@ damage d3 "$(printf '%s' "$marks" | json '$.checkpoints[40].seq')"
 tidemark sessions resume d3 --checkpoint "$(printf '%s' "$marks" | json '$.checkpoints[40].checkpoint_id')" --fallback --quiet >out 2>err
 check_is 'a damaged one goes on from another checkpoint' '0 z: 1' "$? $(cat out)"
 fork=$(tidemark sessions list --ids --limit 1)
-check 'and says in which fork, however quiet' holds "going on in the fork $fork, from checkpoint $(
+check 'and says in which fork, however quiet' holds "continuing in the fork $fork, from checkpoint $(
     printf '%s' "$marks" | json '$.checkpoints[39].checkpoint_id')" <err
 
 lists_agree 'list and why offer something'

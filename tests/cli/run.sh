@@ -152,7 +152,7 @@ rm -f fixed calls
 run chain.json
 check_is 'a node that fails' 1 "$got"
 check_is 'one line says which, why and what to do' \
-    "tidemark: node 'b' failed: exit status 3: boom: \`tidemark sessions resume $id\` goes on" "$(tail -n 1 err)"
+    "tidemark: node 'b' failed: exit status 3: boom: \`tidemark sessions resume $id\` continues" "$(tail -n 1 err)"
 check_is 'nothing is printed' '' "$(cat out)"
 refuses_as 'a session in the middle of a graph takes no other' 4 'EXISTS|session|*|||resume' run chain.json --session "$id"
 check 'why names the node' eval "tidemark why '$id' | grep -q \"node 'b' failed: exit status 3: boom\""
@@ -204,10 +204,10 @@ kill -KILL $pid
 { wait $pid; } 2>/dev/null
 kill "$(cat at)" 2>/dev/null
 rm -f slow
-check 'why says where it was' eval "tidemark why '$id' | grep -q '2 nodes are complete; node deploy was under way'"
+check 'why says where it was' eval "tidemark why '$id' | grep -q '2 nodes are complete; node deploy was running'"
 check 'and how to settle it' eval "tidemark why '$id' | grep -q 'sessions resume $id --happened deploy'"
 tidemark resume "$id" >out 2>err
-check_is 'what must happen once and was cut is not run again' '10 1' "$? $(wc -l <deploys)"
+check_is 'what must happen once and was interrupted is not run again' '10 1' "$? $(wc -l <deploys)"
 tidemark resume "$id" --happened deploy --set url=u >out 2>err
 check_is 'a person settles it' '0 1 url: u' "$? $(wc -l <deploys) $(cat out)"
 
@@ -232,7 +232,7 @@ stopped() {
 }
 stopped INT
 check_is 'Ctrl-C parks it' 130 "$got"
-check 'and says how to go on' eval "tail -n 1 err | grep -q 'stopped: .tidemark sessions resume $id. goes on'"
+check 'and shows how to continue' eval "tail -n 1 err | grep -q 'stopped: .tidemark sessions resume $id. continues'"
 check 'its program is ended' eval '! kill -0 "$(cat at)"'
 check 'what a person stopped stays' eval "tidemark why '$id' | grep -q 'a person stopped it'"
 check_is 'recovery lets it be' 0 "$(tidemark recover --run-due --auto-resume all --json | tail -n 1 | json '$.summary.resumed')"
@@ -314,7 +314,7 @@ check 'and named' eval "grep -qF \"node 'post' needs 'api_key', which is never s
 run needs.json --set api_key=sekret --set nmae=Bob
 check_is 'also an input that nobody sets' 2 "$got"
 check 'with what to give' holds "\`--set 'name=…'\` sets it" <err
-check 'a key that nobody reads is noted' eval "grep -qF \"nobody reads 'nmae' (did you mean 'name'?)\" err"
+check 'a key that nobody reads is noted' eval "grep -qF \"no node reads 'nmae' (did you mean 'name'?)\" err"
 check_is 'there is no session of it' "$before" "$(sessions)"
 run needs.json --set api_key=sekret --set name=Bob
 check_is 'with both it runs' '0 done: 1' "$got $(cat out)"
@@ -330,10 +330,10 @@ cat >left.json <<'END'
 END
 run left.json
 check_is 'it is completed' 0 "$got"
-check 'the sum says what was left behind' eval "tail -n 1 err | grep -q '; 1 node failed, the others went on: b3$'"
+check 'the sum says what was left behind' eval "tail -n 1 err | grep -q '; 1 node failed, the others continued: b3$'"
 check 'and what could not be judged' eval "tail -n 1 err | grep -q ', 1 edge could not be judged,'"
 check 'which edge was not taken' eval "grep -q '^b1: edge b1 → z not taken: ' err"
-check 'why says it too' eval "tidemark why $id | tr '\n' ' ' | grep -q '1 node failed, the others went on: b3'"
+check 'why says it too' eval "tidemark why $id | tr '\n' ' ' | grep -q '1 node failed, the others continued: b3'"
 check_is 'a dry run does not call it complete' 'failed b3' \
     "$(tidemark sessions resume "$id" --dry-run | grep -w b3 | awk '{print $1, $2}')"
 check_is 'nor does JSON' '["b3"]' "$(tidemark run left.json --json 2>/dev/null | json '$.failed_nodes')"

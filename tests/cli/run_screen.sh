@@ -121,7 +121,7 @@ terminal send-keys C-c
 wait_for test -s ended
 check_is 'Ctrl-C parks it' 130 "$(cat ended)"
 shows 'its node is parked' '^├ ‖ n30'
-shows 'and says how to go on' 'stopped: .tidemark sessions resume many. goes on'
+shows 'and shows how to continue' 'stopped: .tidemark sessions resume many. continues'
 check 'its program is gone' eval '! kill -0 "$(cat at)"'
 close_run
 
@@ -148,7 +148,7 @@ check 'the call was made' test -f two
 terminal send-keys -l 'Ébb & flow'
 terminal send-keys Enter
 wait_for test -s ended
-check_is 'it goes on to its end, with what is stored nowhere' 0 "$(cat ended)"
+check_is 'it goes on to its end, with what is never stored' 0 "$(cat ended)"
 check_is 'the answer is as it was typed' 'Ébb & flow' "$(tidemark state ask | json '$.content.memory.name')"
 shows 'and the tree stands below' '^└ ✓ send'
 close_run
@@ -225,7 +225,7 @@ open_run 80 24 run cut.json --session cut-off
 wait_for test -s ended
 check_is 'without one it is interrupted, and that is written down' '1 wait_timeout' \
     "$(cat ended) $(tidemark log show cut-off | grep '"kind":"run.interrupted"' | json '$.reason')"
-shows 'and said' "^tidemark: session 'cut-off' waited for who#1, and nobody answered before"
+shows 'and said' "^tidemark: session 'cut-off' waited for who#1, and there was no answer before"
 close_run
 open_run 80 24 resume cut-off
 shows 'a resume asks again' '^? Who?$'

@@ -164,7 +164,7 @@ as_other() {
 if as_other version >/dev/null 2>&1; then
     as_other --store "files:$work/closed" sessions list >out 2>err
     check_is 'a directory that may not be read is said in one line' '6 1 0' "$? $(wc -l <err) $(wc -c <out)"
-    check 'with what to do' grep -q 'Permission denied: give yourself the right to it, or name another place$' err
+    check 'with what to do' grep -q 'Permission denied: give yourself permission, or name another place$' err
 else
     skip 'a directory that may not be read' 'nobody else may run the program here'
 fi

@@ -59,13 +59,13 @@ fresh=idle=idle|none
 END
 check_is 'the timeline as JSON keeps the codes' 'idle, failed' "$(tidemark sessions timeline failed --json | json '$.status')"
 tidemark sessions timeline killed >drawn
-check 'the end of a run in words' grep -q '✗ interrupted (its process ended), noticed at ' drawn
+check 'the end of a run in words' grep -q '✗ interrupted (its process ended), detected at ' drawn
 for id in gone killed stopped late; do
     { tidemark why $id; tidemark sessions show $id; tidemark sessions timeline $id; } >all
     check "no code is left in what people read of $id" eval '! grep -q "_startup\|_waiting\|process_restart\|owner_gone\|wait_timeout" all'
 done
 check 'recovery in words' eval "tidemark recover --dry-run >found && grep -q '^timed out  *late: ' found && ! grep -q timed_out found"
-check 'who stopped it is said once' eval "tidemark why stopped | holds 'a person stopped it, so it is not resumed by itself' && ! tidemark why stopped | holds 'stopped in order'"
+check 'who stopped it is said once' eval "tidemark why stopped | holds 'a person stopped it, so it is not resumed automatically' && ! tidemark why stopped | holds 'its process was stopped'"
 check_is 'a point in time is said once' 1 "$(tidemark why failed | grep -c 20..-)"
 
 # ---- times -----------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ tidemark resume dd >/dev/null 2>err || true
 check 'the last line names the step that failed' eval "tail -n 1 err | grep -q \"^tidemark: ./deploy.sh ended with exit status 3 at step 'release': \""
 check 'and so does why' eval "tidemark why dd | holds \"at step 'release'\""
 tidemark sessions timeline dd >drawn
-check 'the timeline draws what the probe found' eval "grep -A1 '├ migrate .* ran anew$' drawn | grep -q 'probe: it had not happened'"
+check 'the timeline draws what the probe found' eval "grep -A1 '├ migrate .* ran again$' drawn | grep -q 'probe: it had not happened'"
 check_is 'as JSON too' 'probe: it had not happened' "$(tidemark sessions timeline dd --json | json '$.runs[1].items[0].found')"
 check_is 'nothing about kept steps without a terminal' '' "$(grep kept err)"
 cat >tolerant.sh <<'END'

@@ -80,7 +80,7 @@ check_is 'the pure one ran again' 2 "$(lines p.ran)"
 check_is 'the once did not' 1 "$(lines o.ran)"
 check 'and it says so' grep -q "step 'o' failed before and must happen once.*--retry 'o'" err
 for option in retry happened; do
-    refuses "a name that is not there, --$option" 2 "no step 'nosuch' that must happen once has failed or was cut: these are open: 'o'" resume f --$option nosuch
+    refuses "a name that is not there, --$option" 2 "no step 'nosuch' that must happen once has failed or was interrupted: these are open: 'o'" resume f --$option nosuch
     refuses "nor with what it gave, --$option" 2 "these are open: 'o'" resume f --$option 'o={"q":1}'
 done
 check_end 'with --retry it runs' 4 tidemark resume f --retry o
@@ -161,9 +161,9 @@ one 'all that one record may hold, of a once' 0 'only that much is kept' --max-o
 one '17 MiB with more room' 0 '' --effect pure --max-output 48M -- head -c 17825792 /dev/zero
 check_is '17 MiB came through' 17825792 "$(wc -c <out)"
 one 'output closed early' 5 '' --effect pure -- sh -c 'exec >&-; exit 5'
-one 'children left behind' 0 'left 1 process behind: ended it' --effect pure -- sh -c 'sleep 1000 & echo $! >left; exit 0'
+one 'children left behind' 0 'left 1 process running: ended it' --effect pure -- sh -c 'sleep 1000 & echo $! >left; exit 0'
 check 'they are gone' wait_for gone "$(cat left)"
-one 'children that hold the output' 0 'left 1 process behind' --effect pure -- sh -c 'sleep 1000 & echo $! >left; echo word'
+one 'children that hold the output' 0 'left 1 process running' --effect pure -- sh -c 'sleep 1000 & echo $! >left; echo word'
 check_is 'its output is there' word "$(cat out)"
 check 'and the holder is gone' wait_for gone "$(cat left)"
 one 'more than one record of the store may hold' 1 'more than one record of the store may hold' --effect pure --max-output 48M -- head -c 50331648 /dev/zero
@@ -282,7 +282,7 @@ wait
 E
 check_is 'six steps in parallel' '1 2 3 4 5 6 ' "$(tidemark exec --session p -- ./parallel 2>err | sort | tr '\n' ' ')"
 check_is 'the same name twice in parallel is refused' 'same: 2' "$(cat same)"
-check 'with a reason' grep -q "step 'same' is under way already" err
+check 'with a reason' grep -q "step 'same' is already running" err
 
 # ---- memory ----
 script memory <<'E'

@@ -32,7 +32,7 @@ check 'doctor: all is well' doctor 0 'the last 4 events of the newest session'
 check 'doctor: counts one session as one' eval "tidemark doctor | grep -q '^ok  *figures .* 1 session, 4 events'"
 check_is 'doctor: every check has a name of its own' '' "$(tidemark doctor | awk '{print $2}' | sort | uniq -d)"
 rm s.db-reserve
-check 'doctor: without the reserve' doctor 0 'the next command that writes makes it again'
+check 'doctor: without the reserve' doctor 0 'the next command that writes creates it again'
 check 'doctor: which is no want of space' eval '! grep -q "free some" .doctor'
 rm s.db-mark
 check 'doctor: without the mark' doctor 0 'was closed, and is one file'
@@ -155,7 +155,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
         # shellcheck disable=SC2317 # called by refuses
         tidemark() { as_nobody "$@"; }
         refuses 'a read-only directory: append' 6 'ro/s.db' --store "$work/ro/s.db" log append r --kind x.y
-        refuses 'a read-only directory: what to do' 6 'give yourself the right' --store "$work/ro/s.db" log append r --kind x.y
+        refuses 'a read-only directory: what to do' 6 'give yourself permission' --store "$work/ro/s.db" log append r --kind x.y
         refuses 'a read-only directory: new' 6 'ro/' --store "$work/ro/new.db" sessions new
         exit "$failures"
     )

@@ -16,7 +16,7 @@ if [ "${1:-}" = full ]; then
     tidemark store copy "$a" "$b" >out 2>err
     check_is 'full: status' 6 $?
     check_is 'full: one line' 1 "$(wc -l <err)"
-    check 'full: says what to do' grep -qi 'the same command goes on.*no space left.*free some space' err
+    check 'full: says what to do' grep -qi 'run the same command again.*no space left.*free some space' err
     for id in $(tidemark --store "$b" sessions list --ids); do
         check "full: $id is whole" cmp <(tidemark --store "$a" sessions export "$id") <(tidemark --store "$b" sessions export "$id")
     done
@@ -65,12 +65,12 @@ check_is 'a session that went on is continued' 'copied 0 sessions, continued 1 (
 check 'and is the same' same s "$a" "$b"
 check_is 'nobody holds it' '{"seq":305}' "$(at "$b" log append s --kind a.b)"
 tidemark store copy "$a" "$b" >out
-check_is 'one that went on there has nothing to copy' 's: has gone on there, to seq 305 from 304: nothing to copy' "$(head -n 1 out)"
+check_is 'one that went on there has nothing to copy' 's: has continued there, to seq 305 from 304: nothing to copy' "$(head -n 1 out)"
 
 # ---- some ----
 c=$(store_at "$work/c")
 tidemark store copy "$a" "$c" --session "$fork" >out
-check_is 'a fork brings its parent, and says so' "s: comes along: '$fork' is a fork of it" "$(head -n 1 out)"
+check_is 'a fork brings its parent, and says so' "s: is copied too: '$fork' is a fork of it" "$(head -n 1 out)"
 check_is 'and nothing else' "$(printf '%s\ns' "$fork" | sort)" "$(at "$c" sessions list --ids | sort)"
 check_is 'as JSON' '1 1 1' "$(tidemark store copy "$a" "$c" --session idle --session s --json >out; for m in copied same ok; do json "\$.$m" <out; done | paste -sd ' ')"
 
@@ -80,7 +80,7 @@ at "$a" sessions new --id late >/dev/null
 tidemark store copy "$a" "$b" >out 2>err
 check_is 'another history: status' 4 $?
 check_is 'another history: one line says how it ended' 1 "$(wc -l <err)"
-check 'another history: names it' grep -q '^s: it is there already and differs from seq 305 on: delete it there' out
+check 'another history: names it' grep -q '^s: it is already there and differs from seq 305 on: delete it there' out
 check 'another history: the others are copied' same late "$a" "$b"
 check_is 'another history: as JSON' 's 0 4' "$(tidemark store copy "$a" "$b" --json >out 2>err; status=$?; json '$.problems[0].where' <out | tr '\n' ' '; json '$.ok' <out | tr '\n' ' '; echo $status)"
 refuses 'the same store' 2 'the same store' store copy "$a" "$a"
@@ -147,7 +147,7 @@ if [ $status -eq 0 ]; then
     skip 'stopped' 'it was faster'
 else
     check_is 'stopped: status' 143 $status
-    check 'stopped: says how to go on' grep -q 'the same command goes on' err
+    check 'stopped: shows how to continue' grep -q 'run the same command again' err
 fi
 check 'stopped: the same command goes on' tidemark store copy "$a" "$d" --session long
 check 'stopped: and arrives' same long "$a" "$d"

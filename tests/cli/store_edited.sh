@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Logs of plain files that somebody edited in the middle, of sessions so long that they are loaded from stored states: whoever
-# would go on behind the damage is refused by name, before anything happens; what is intact is never refused.
+# would continue behind the damage is refused by name, before anything happens; what is intact is never refused.
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 PATH="$(dirname "$TIDE_BIN"):$PATH"
@@ -181,7 +181,7 @@ rm -r "$logs"/t.* d/cache/t*
 tidemark sessions new --id l >/dev/null
 for i in 2 3 4 5 6; do tidemark log append l --kind note.made >/dev/null; done
 sed -i '$d' "$logs/l.messages.jsonl"
-lost() { tidemark store check 2>/dev/null | grep -c "^l: session 'l' ends at event $1, but event 6 was acknowledged: put sessions/l.messages.jsonl back"; }
+lost() { tidemark store check 2>/dev/null | grep -c "^l: session 'l' ends at event $1, but event 6 was acknowledged: restore sessions/l.messages.jsonl"; }
 check_is 'the end of a log is missing' 1 "$(lost 5)"
 refuses_as 'nobody writes behind it' 5 'CORRUPT|session|l|||check_store' log append l --kind note.made
 check_status 'nor does one who comes and writes nothing' 5 tidemark log append l - </dev/null
@@ -205,7 +205,7 @@ check_is 'a graph that lacks a key' 1 $?
 at=$(grep letters "$logs/r.messages.jsonl" | grep -o '^{"seq":[0-9]*' | tail -n 1 | cut -d: -f2)
 edit r "$at"
 tidemark sessions resume r --set key=1 --dry-run >out 2>err
-check 'would go on in a fork' holds 'it would go on in a fork, from checkpoint' <err
+check 'would be resumed in a fork' holds 'it would continue in a fork, from checkpoint' <err
 was=$(tidemark sessions list --ids | wc -l)
 tidemark sessions resume r --input yes >out 2>err
 check_is 'refused, it leaves no fork' "2 $was" "$? $(tidemark sessions list --ids | wc -l)"

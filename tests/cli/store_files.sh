@@ -58,8 +58,8 @@ if [ "$(id -u)" -eq 0 ] && has setpriv; then
     chmod 755 "$work"
     (
         tidemark() { setpriv --reuid=65534 --regid=65534 --clear-groups "$TIDE_BIN" "$@"; }
-        refuses 'no permission: read' 6 'give yourself the right' --store "files:$work/d" sessions list
-        refuses 'no permission: make' 6 'give yourself the right' --store "files:$work/e" sessions new
+        refuses 'no permission: read' 6 'give yourself permission' --store "files:$work/d" sessions list
+        refuses 'no permission: make' 6 'give yourself permission' --store "files:$work/e" sessions new
         cp -a d shut
         chown -R 65534:65534 shut
         chmod 0 shut/live
@@ -246,7 +246,7 @@ torn() {
     before=$(tidemark log show one --to "$whole")
     check_is "$1: a reader sees what is whole" "$before" "$(tidemark log show one)"
     tidemark store check >out 2>err
-    check_is "$1: check says so, in one line" '5 1' "$? $(grep -c '^one: its log ends in what a cut left' out)"
+    check_is "$1: check says so, in one line" '5 1' "$? $(grep -c '^one: its log ends in an incomplete write' out)"
     check "$1: and the doctor" eval "tidemark doctor | grep -q '^warn  *torn '"
     tail -c "+$(($(head -n "$whole" $logs/one.messages.jsonl | wc -c) + 1))" $logs/one.messages.jsonl >torn.tail
     check_is "$1: the next append goes behind it" "{\"seq\":$((whole + 1))}" "$(tidemark log append one --kind note.made 2>err)"
@@ -290,17 +290,17 @@ check 'a second tail has a name of its own' test -e $logs/one.torn-1 -a -e $logs
 fresh
 printf '{' >>$logs/one.messages.jsonl
 tidemark log append one --kind note.made >/dev/null 2>err
-check 'one byte is one' grep -q 'its last write (1 byte) was cut off' err
+check 'one byte is one' grep -q 'its incomplete last write (1 byte) was removed' err
 
 # ---- the log of one session under the name of another: nobody's, and nothing of it is cut off ----
 # misnamed NAME: the log of `two` is that of another.
 misnamed() {
     cp $logs/two.messages.jsonl theirs
     tidemark store check >out 2>err
-    check_is "$1: check says so, in one line" '5 1 1' "$? $(wc -l <out) $(grep -c "^two: .* its log does not fit its name" out)"
-    refuses "$1: it is not read" 5 'does not fit its name' log show two
-    refuses "$1: nor appended to" 5 'does not fit its name' log append two --kind note.made
-    refuses "$1: nor sent to" 5 'does not fit its name' sessions send two hello
+    check_is "$1: check says so, in one line" '5 1 1' "$? $(wc -l <out) $(grep -c "^two: .* its log does not match its name" out)"
+    refuses "$1: it is not read" 5 'does not match its name' log show two
+    refuses "$1: nor appended to" 5 'does not match its name' log append two --kind note.made
+    refuses "$1: nor sent to" 5 'does not match its name' sessions send two hello
     check "$1: it is as it was" cmp theirs $logs/two.messages.jsonl
     check_is "$1: nothing is kept aside" '' "$(find $logs -name '*torn*')"
     check_is "$1: the list has it as damaged" two "$(tidemark sessions list --status damaged --ids)"
@@ -363,7 +363,7 @@ for i in 8 9; do tidemark log append one --kind note.made >/dev/null; done
 cp $logs/one.messages.jsonl whole
 head -n 8 whole >shorter
 mv shorter $logs/one.messages.jsonl
-gone="session 'one' ends at event 8, but event 9 was acknowledged: put sessions/one.messages.jsonl back"
+gone="session 'one' ends at event 8, but event 9 was acknowledged: restore sessions/one.messages.jsonl"
 tidemark store check >out 2>err
 check_is 'a last event that is gone: check names it' '5 1' "$? $(grep -c "^one: $gone" out)"
 check_is 'whoever reads is told' '5 1' "$(tidemark log show one >out 2>err; echo $?) $(grep -c "$gone" err)"
@@ -381,7 +381,7 @@ cp -r d longer
 sed -i '$s/"digest":"./"digest":"x/' $logs/one.messages.jsonl
 refuses_as 'one letter of the last event' 5 'CORRUPT|session|one|||check_store' log show one --from 10
 tidemark store check --accept-loss >out 2>err
-check_is 'it can be given up' '1' "$(grep -c 'session one: goes on without the events 10 to 10, which are lost' err)"
+check_is 'it can be given up' '1' "$(grep -c 'session one: continues without the events 10 to 10, which are lost' err)"
 check_is 'what is left of it is kept aside by the next write' '{"seq":10} 1' "$(tidemark log append one --kind note.made 2>err) $(grep -c 'sessions/one.torn-1' err)"
 check_is 'and all is well' ok "$(tidemark store check)"
 rm -rf d
@@ -394,7 +394,7 @@ refuses_as 'a damaged mark: nobody reads' 5 'CORRUPT|session|one|||check_store' 
 refuses_as 'nor writes' 5 'CORRUPT|session|one|||check_store' log append one --kind note.made
 check_is 'the list has it' damaged "$(tidemark sessions list --json | json '$.sessions[0].status')"
 tidemark store check --accept-loss >out 2>err
-check_is 'it can be made anew' '1 ok' "$(grep -c 'session one: its log is taken as it stands, up to event 10' err) $(tidemark store check)"
+check_is 'it can be made anew' '1 ok' "$(grep -c 'session one: its log is accepted as it is, up to event 10' err) $(tidemark store check)"
 rm $logs/one.mark
 check_is 'a missing one: given back at its last event' '10 ok' "$(tidemark log show one | wc -l) $(tidemark store check)"
 check_is 'the next write makes it, and says so once' '1 0' "$(tidemark log append one --kind note.made 2>&1 | grep -c 'session one had no mark') $(tidemark log append one --kind note.made 2>&1 | grep -c 'had no mark')"
@@ -487,7 +487,7 @@ for i in x p; do tidemark sessions new --id $i >/dev/null; done
 tidemark sessions fork p --id child >/dev/null
 rm $logs/p.*
 check_is 'the others are listed' 'child damaged x idle' "$(tidemark sessions list --json | json '$.sessions[0].session_id') $(tidemark sessions list --json | json '$.sessions[0].status') $(tidemark sessions list --json | json '$.sessions[1].session_id') $(tidemark sessions list --json | json '$.sessions[1].status')"
-refuses 'it says what is missing' 5 "goes on from event 1 of session 'p', which is gone" sessions show child
+refuses 'it says what is missing' 5 "continues from event 1 of session 'p', which is gone" sessions show child
 
 # ---- a clone: only what is versioned is there ----
 fresh
@@ -499,7 +499,7 @@ rm -rf d/sessions
 check_is 'of a store without sessions: git keeps no empty directories' 'ok ' "$(tidemark store check) $(tidemark sessions list --ids)"
 check_is 'one can be made there' new "$(tidemark sessions new --id new)"
 rm -rf d/sessions
-refuses 'what had sessions has none any more' 5 "'d/sessions' is gone, and all logs were in it: put it back" sessions list
+refuses 'what had sessions has none any more' 5 "'d/sessions' is gone, and all logs were in it: restore it" sessions list
 refuses 'nor is another put in their place' 5 "'d/sessions' is gone" log append new --kind note.made
 check 'nothing was made' test ! -e d/sessions
 
@@ -508,10 +508,10 @@ fresh
 : >$logs/empty.messages.jsonl
 check_is 'a log without an event is no session' one "$(tidemark sessions list --ids)"
 tidemark store check >out 2>err
-check_is 'check says so' '5 1' "$? $(grep -c '^empty: its log holds no event' out)"
+check_is 'check says so' '5 1' "$? $(grep -c '^empty: its log has no event' out)"
 fresh
 echo '{' >d/store.json
-refuses 'a damaged store.json' 5 'put it back; or remove it' sessions list
+refuses 'a damaged store.json' 5 'restore it; or remove it' sessions list
 rm d/store.json
 check_is 'what it says to do works' '{"seq":8}' "$(tidemark log append one --kind note.made)"
 check_is 'it is there again' ok "$(tidemark store check)"
@@ -554,7 +554,7 @@ echo '{}' >$logs/things.json
 cp $logs/one.messages.jsonl "$logs/my session.messages.jsonl"
 touch $logs/.hidden $logs/one.torn-7 $logs/one.original-2
 check_is 'what is no file of a session is no damage' ok "$(tidemark store check 2>err)"
-check_is 'and told, by its name' 'my session.messages.jsonl notes.txt things.json' "$(sed -n 's,^tidemark: sessions/\(.*\) is no file of a session: it is passed over$,\1,p' err | sort | paste -sd ' ')"
+check_is 'and told, by its name' 'my session.messages.jsonl notes.txt things.json' "$(sed -n 's,^tidemark: sessions/\(.*\) is not a file of a session: it is ignored$,\1,p' err | sort | paste -sd ' ')"
 check_is 'nothing else is' 3 "$(wc -l <err)"
 for i in $(seq 20); do touch "$logs/note $i"; done
 check_is 'of many the first are named, the others counted' '9 1' "$(tidemark store check 2>&1 >/dev/null | wc -l) $(tidemark store check 2>&1 >/dev/null | grep -c '^tidemark: and so are 15 more$')"
@@ -621,12 +621,12 @@ check 'a name that is taken stays' grep -qx mine $logs/t.original
 check 'another is found, and told' eval "grep -q 'sessions/t.original-2$' err && cmp theirs $logs/t.original-2"
 tidemark sessions delete t
 theirs '{"seq":1,"kind":"message.user"}\n{"seq":2,"kind":"MessageUser"}\n'
-shows 'a kind that is none' 1 'line 2 of its log, which another program wrote, is no event: its kind' t
+shows 'a kind that is none' 1 'line 2 of its log, which another program wrote, is not an event: its kind' t
 refuses 'is not cut off' 5 'line 2 of its log' log append t --kind note.made
 theirs '{"seq":1,"kind":"message.user"}\n{"seq":5,"kind":"message.user"}\n'
 refuses 'a gap' 5 'its seq does not follow' log append t --kind note.made
 theirs 'notes of mine\n'
-refuses 'no JSON at all' 5 'line 1 of its log, which another program wrote, is no event: it is not a JSON object' log append t --kind note.made
+refuses 'no JSON at all' 5 'line 1 of its log, which another program wrote, is not an event: it is not a JSON object' log append t --kind note.made
 theirs '{"seq":1,"ts":"noon","kind":"message.user"}\n'
 refuses 'a time that is none' 5 'its ts is no time' log append t --kind note.made
 check 'nothing was changed' cmp theirs $logs/t.messages.jsonl

@@ -40,8 +40,8 @@ static const struct row {
     int64_t ran_again;
 } rows[] = {
     {"all is well", APPEND(3) BEGIN("a", 0, false) END("a", 0, false, true) APPEND(5), "[[\"a\",1,5]]", "", 0},
-    {"cut and run again", APPEND(3) BEGIN("a", 0, false) APPEND(4) BEGIN("a", 0, false) APPEND(7), "[[\"a\",1,7]]", "",
-     1},
+    {"interrupted and run again", APPEND(3) BEGIN("a", 0, false) APPEND(4) BEGIN("a", 0, false) APPEND(7),
+     "[[\"a\",1,7]]", "", 1},
     {"done, not recorded, run again",
      APPEND(3) BEGIN("a", 0, false) END("a", 0, false, true) APPEND(4) BEGIN("a", 0, false) APPEND(7), "[[\"a\",1,7]]",
      "", 1},

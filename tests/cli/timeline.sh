@@ -61,17 +61,17 @@ check 'the program is named' grep -q 'deploy.sh --prod' drawn
 check 'a step that ran' grep -q '├ build .*█.* ran$' drawn
 check 'the second use of a name is told apart' grep -q '├ build#2 ' drawn
 check 'a step that was cut' grep -q '├ upload .*✗.* cut$' drawn
-check 'a run that was killed' grep -q '✗ interrupted (its process ended), noticed at ' drawn
+check 'a run that was killed' grep -q '✗ interrupted (its process ended), detected at ' drawn
 check 'what a later run kept' grep -q '┊ 2 kept .*░' drawn
 check 'by name' grep -q '┊   build, build#2$' drawn
-check 'a step that was run again because it had been cut' grep -q '├ upload .* ran anew$' drawn
+check 'a step that was run again because it had been cut' grep -q '├ upload .* ran again$' drawn
 check 'a wait that was answered' grep -q '◆ go .*╍.* answered$' drawn
 check 'with question and answer' grep -q 'Ship it? → yes, by local' drawn
 check 'a step of which nobody knows' grep -q '├ switch .*▒.* unknown$' drawn
 check 'a step that failed, with its error' eval "grep -q '├ notify .* failed$' drawn && grep -q 'exit status 4' drawn"
 check 'how it ended' grep -q '✗ failed at .*notify failed' drawn
 check 'checkpoints are marked' grep -q 'checkpoints .*◇' drawn
-check_is 'the summary' '3 steps finished, none of them run again; 1 cut and run again; 1 failed; 1 unknown; 1 wait; 2 interruptions' \
+check_is 'the summary' '3 steps finished, none of them run again; 1 interrupted and run again; 1 failed; 1 unknown; 1 wait; 2 interruptions' \
     "$(grep -A1 '^3 steps' drawn | paste -sd ' ')"
 check 'what is of another kind is counted' grep -q '^1 event of other kinds$' drawn
 check 'the data is one JSON document' is_json <as-json
@@ -127,13 +127,13 @@ sum() {
 cut happened
 one happened tool.completed '{"call_id":"c1","tool":"pay","settled":"probe: it had happened"}'
 one happened run.completed '{"run_id":"r2"}'
-check_is 'found to have happened' '1 step finished, not run again; 1 cut and found to have happened; 0 waits; 1 interruption' "$(sum happened)"
+check_is 'found to have happened' '1 step finished, not run again; 1 interrupted and found to have happened; 0 waits; 1 interruption' "$(sum happened)"
 cut had-not
 one had-not tool.failed '{"call_id":"c1","tool":"pay","settled":"probe: it had not happened"}'
 one had-not tool.started '{"call_id":"c1","tool":"pay","effect":"once"}'
 one had-not tool.completed '{"call_id":"c1","tool":"pay"}'
 one had-not run.completed '{"run_id":"r2"}'
-check_is 'found not to have happened, and run' '1 step finished, not run again; 1 cut and run again; 0 waits; 1 interruption' "$(sum had-not)"
+check_is 'found not to have happened, and run' '1 step finished, not run again; 1 interrupted and run again; 0 waits; 1 interruption' "$(sum had-not)"
 cut cut-twice
 one cut-twice tool.started '{"call_id":"c1","tool":"pay","effect":"pure"}'
 one cut-twice run.interrupted '{"run_id":"r2","reason":"process_restart"}'
@@ -141,7 +141,7 @@ one cut-twice run.started '{"run_id":"r3","resumed_from":{"run_id":"r2"}}'
 one cut-twice tool.started '{"call_id":"c1","tool":"pay","effect":"pure"}'
 one cut-twice tool.completed '{"call_id":"c1","tool":"pay"}'
 one cut-twice run.completed '{"run_id":"r3"}'
-check_is 'cut twice counts once' '1 step finished, not run again; 1 cut and run again; 0 waits; 2 interruptions' "$(sum cut-twice)"
+check_is 'cut twice counts once' '1 step finished, not run again; 1 interrupted and run again; 0 waits; 2 interruptions' "$(sum cut-twice)"
 tidemark sessions new --id evil --title "$(printf 'a\033[31mb')" >/dev/null
 one evil run.started '{"run_id":"r1"}'
 one evil tool.started '{"call_id":"c1","tool":"x\u001b[31my\u202e","effect":"\u001b[2J"}'
@@ -221,10 +221,10 @@ if command -v tmux >/dev/null; then
         tmux -S "$work/terminal" capture-pane -p >screen
         grep -q "$1" screen
     }
-    check 'on a terminal the end is shown when there is no room' wait_for shown '30 cut'
+    check 'on a terminal the end is shown when there is no room' wait_for shown '30 interrupted'
     check_is 'below the first line' open "$(head -n 1 screen | sed 's/ .*//')"
     one open tool.completed '{"call_id":"r1/s1/1","tool":"s1"}'
-    check 'and drawn again in place' wait_for shown '29 cut'
+    check 'and drawn again in place' wait_for shown '29 interrupted'
     tmux -S "$work/terminal" send-keys C-c
     check 'the last drawing stays' wait_for shown '^status 0'
 fi

@@ -111,7 +111,7 @@ cat >set.json <<'END'
  "edges": [{"from": "a", "to": "b"}]}
 END
 SECRET=hunter2-in-clear tidemark torture set.json --set key=hunter2-in-clear --keep --json >report
-check_is 'a key that is stored nowhere is given again' '0|1' "$?|$(what right)"
+check_is 'a key that is never stored is given again' '0|1' "$?|$(what right)"
 check_is 'and is in nothing that is kept' '' "$(grep -rl hunter2-in-clear tmp)"
 check 'what is to be kept is' test -e "$(what store | sed 's/^[a-z]*://')"
 rm -rf tmp/*
@@ -146,7 +146,7 @@ cat >needs.json <<'END'
   {"id": "b", "type": "lua", "inputs": ["q"], "code": "return {b = inputs.q}", "outputs": ["b"]}],
  "edges": [{"from": "a", "to": "b"}]}
 END
-refuses 'an input that nobody sets' 2 "node 'b' needs 'q', which nobody sets, and nothing was run: \`--set 'q=…'\` sets it" torture needs.json
+refuses 'an input that nobody sets' 2 "node 'b' needs 'q', which no node sets, and nothing was run: \`--set 'q=…'\` sets it" torture needs.json
 check_is 'before anything has run' '' "$(cat ran 2>/dev/null)"
 check_status 'with it it runs' 0 tidemark torture needs.json --crash-points 2 --set q=1
 refuses 'no kind of store' 2 '--store' torture needs.json --set q=1 --store nonsense://x

@@ -52,7 +52,7 @@ check_is 'nothing moves the terminal' '' "$(tidemark sessions transcript talk --
 check 'nor turns its letters' eval "! tidemark sessions transcript talk --full | grep -q \$'\u202e'"
 tidemark sessions transcript other >fork
 check 'a fork has what it inherits' grep -q '^list <i>letters' fork
-check 'and says where its own begins' grep -q '^⑂ forked from talk at event 9: what stands above is inherited$' fork
+check 'and says where its own begins' grep -q '^⑂ forked from talk at event 9: everything above is inherited$' fork
 check 'not what came after in its parent' eval '! grep -q "wrong turn" fork'
 check 'but its own' eval "sed -n '/^⑂ forked from/,\$p' fork | grep -q '^the other turn$'"
 tidemark sessions rollback talk --to 13 >/dev/null

@@ -54,7 +54,7 @@ check_is 'the link stays' elsewhere/target.jsonl "$(readlink link.jsonl)"
 check 'the file it leads to is replaced' cmp elsewhere/target.jsonl s.jsonl
 check_is 'nothing else is left, here or there' 'link.jsonl elsewhere/target.jsonl' "$(echo link.jsonl* elsewhere/*)"
 ln -s nowhere dangling.jsonl
-refuses 'export to a link that leads nowhere' 3 'leads nowhere' sessions export s -o dangling.jsonl
+refuses 'export to a link that leads nowhere' 3 'broken symbolic link' sessions export s -o dangling.jsonl
 mkfifo pipe # ours: a name below /dev would be lost to the whole machine, should it be replaced after all
 cat pipe >from-pipe &
 reader=$!

@@ -55,7 +55,7 @@ for words in 'resume nap' 'resume nap --now' 'sessions resume nap' 'sessions sen
 done
 check_is 'nothing ran' '' "$(ran)"
 refuses_as 'in one line that says what to do' 11 'UNTRUSTED|session|nap|||trust' --store "$there" resume nap
-check 'why says so' eval 'in_store "$there" why nap | grep -q "nothing of it runs before it is trusted"'
+check 'why says so' eval 'in_store "$there" why nap | grep -q "nothing of it runs until it is trusted"'
 check_is 'and what moves it' 'tidemark sessions trust nap' "$(in_store "$there" why nap --json | json '$.next[0].command')"
 check_is 'lists tell it' 0 "$(in_store "$there" sessions list --json | json '$.sessions[0].trusted')"
 check_is 'of our own as well' 1 "$(tidemark sessions show nap --json | json '$.trusted')"

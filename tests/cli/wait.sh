@@ -187,7 +187,7 @@ tidemark step outer --effect pure -- tidemark wait go --kind input 2>inner.err
 echo "$?"
 E
 check_is 'inside a step nothing can wait' 2 "$(tidemark exec --session in -- ./inside 2>/dev/null)"
-check 'and that is said' grep -q 'inside a step nothing can wait' inner.err
+check 'and that is said' grep -q 'a step cannot wait' inner.err
 
 # ---- sleep ----
 script sleeps <<'E'

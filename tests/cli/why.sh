@@ -92,8 +92,8 @@ check 'the sentence has the question and the end of the wait' \
     eval 'tidemark why asks | holds "it waits for approval: \"Ship it?\"" && tidemark why asks | holds "until 2999-01-01 00:00:00 UTC"'
 check 'the sentence has the deadline that passed' eval 'tidemark why late | holds "the deadline, which was 2001-01-01 00:00:00 UTC"'
 check 'the sentence has the error' eval 'tidemark why failed | holds "exit status 3"'
-check 'without a program the sentence says who can resume it' eval 'tidemark why plain | holds "resume it with the program that made it"'
-refuses 'and so does resume' 2 "session 'plain' has no program that was recorded: resume it with the program that made it" resume plain
+check 'without a program the sentence says who can resume it' eval 'tidemark why plain | holds "resume it with the program that created it"'
+refuses 'and so does resume' 2 "session 'plain' has no recorded program: resume it with the program that created it" resume plain
 check_is 'since when it waits is the time of the wait' \
     "$(tidemark log show asks --kind run.waiting | json '$.ts')" "$(tidemark why asks --json | json '$.since')"
 check_is 'since when it is over is the time of its end' \

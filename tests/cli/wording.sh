@@ -15,7 +15,7 @@ reads() {
     check_is "$name" "tidemark: $want" "$(sed "s|$work/[^']*tidemark/[^']*|STORE|g; s|^\(tidemark: .*\) since [^ ]*|\1 since TIME|" .err)"
 }
 
-reads 'no store' "open store: no store at 'STORE': \`tidemark store init\` makes one" sessions list
+reads 'no store' "open store: no store at 'STORE': \`tidemark store init\` creates one" sessions list
 tidemark sessions new --id there >/dev/null
 tidemark log append there --kind note --data '{}' >/dev/null
 tidemark log append there --kind note --data '{}' >/dev/null
@@ -27,7 +27,7 @@ reads 'no checkpoint' "no checkpoint 'ckpt_x' in session 'there': \`tidemark ses
 reads 'a wrong key' "unknown key 'modle': did you mean 'model'?" config get modle
 reads 'no key of a provider' 'no key for anthropic (ANTHROPIC_API_KEY is not set): `tidemark config set api_key file:PATH` sets it' chat --provider anthropic --model m -p hi
 reads 'a setting that is not set' 'model is not set: `tidemark config set model VALUE` sets it' config get model
-reads 'an event that is not there' "seq 9 of session 'there': its last event is 3: \`tidemark log show there\` has all of it" sessions fork there --at 9
+reads 'an event that is not there' "seq 9 of session 'there': its last event is 3: \`tidemark log show there\` shows all of it" sessions fork there --at 9
 reads 'an argument of the store' '--store: the path is empty: give sqlite:PATH or files:DIR, or the path of a database' --store '' sessions list
 reads 'a directory in the place of a file' "read '.': Is a directory: put the file itself there" config get model --config .
 printf '{"model":\n"m",}\n' >torn.json
@@ -39,13 +39,13 @@ cat >graph.json <<'END'
   {"id": "pay", "type": "function", "retries": 0, "effect": "once", "program": ["false"], "outputs": ["x"]}]}
 END
 tidemark run graph.json --session paid >/dev/null 2>&1 </dev/null
-reads 'what must happen once' "node 'pay' must happen once and failed: find out whether it happened: \`--happened pay\` says that it did, \`--retry pay\` runs it again" \
+reads 'what must happen once' "node 'pay' must happen once and failed: find out whether it happened: \`--happened pay\` records that it did, \`--retry pay\` runs it again" \
     sessions resume paid
 reads 'what it gave is missing' "node 'pay' happened, and its outputs stay unset (x): \`--set 'x=…'\` sets it" sessions resume paid --happened pay
 reads 'an argument too many' "session 'paid' does not wait for an answer (exit) (and 1 more): omit \`--input\`, \`--dry-run\` lists all" sessions resume paid --input yes
 tidemark exec --session prog -- true >/dev/null 2>&1
 reads 'an argument of another kind of session' "--set: session 'prog' runs no graph, and this is for graphs: omit \`--set\`" resume prog --set a=1
 damage there 2
-reads 'damage' "session 'there': event 2 is damaged: \`tidemark log show there --to 1\` shows what is whole before it" log show there
+reads 'damage' "session 'there': event 2 is damaged: \`tidemark log show there --to 1\` shows what is intact before it" log show there
 
 finish

@@ -23,18 +23,18 @@ anew='`tidemark exec --ensure --session told -- PROGRAM` continues it'
 tidemark exec --session told -- sh -c 'kill -KILL $$' sh "$DEPLOY_TOKEN" 2>err
 check 'killed: exec says how it is continued' holds "$anew" <err
 check_is 'and offers no resume' 0 "$(grep -c 'tidemark resume' err)"
-check 'why says why' holds 'held a secret, which is not stored: it is not run again from the log' <<<"$(tidemark why told)"
+check 'why says why' holds 'contained a secret, which is not stored: it is not run again from the log' <<<"$(tidemark why told)"
 check_is 'and advises the same' 'tidemark exec --ensure --session told -- PROGRAM' "$(tidemark why told --json | json '$.next[0].command')"
 check_is 'no command of it resumes' 0 "$(tidemark why told | grep -c 'tidemark resume')"
 tidemark exec --new-run --session told -- sh -c 'kill -KILL $(cut -d" " -f4 /proc/$PPID/stat)' sh "$DEPLOY_TOKEN" 2>err
 check 'recovery has nothing to run' holds ' 0 resumed' <<<"$(tidemark recover --run-due --auto-resume all 2>&1)"
 check_is 'and why no other advice' 'tidemark cancel told;tidemark exec --ensure --session told -- PROGRAM' "$(tidemark why told --json | json '$.next[0].command');$(tidemark why told --json | json '$.next[1].command')"
 tidemark exec --new-run --session told -- sh -c 'tidemark wait w --kind input' sh "$DEPLOY_TOKEN" 2>err
-check 'waiting: exec says how it begins anew' holds '`tidemark exec --new-run --session told -- PROGRAM` begins anew' <err
+check 'waiting: exec says how it begins anew' holds '`tidemark exec --new-run --session told -- PROGRAM` starts a new run' <err
 check_is 'and offers no answer' 0 "$(grep -c 'tidemark resume told' err)"
 check_is 'nor does why' 0 "$(tidemark why told | grep -c 'tidemark resume')"
 tidemark exec --new-run --session told -- sh -c 'kill -KILL $$' 2>err
-check 'without a secret it is run again' holds '`tidemark resume told` runs it again' <err
+check 'without a secret it is run again' holds '`tidemark resume told` resumes it' <err
 check_is 'and why offers it' 'tidemark resume told' "$(tidemark why told --json | json '$.next[0].command')"
 unset DEPLOY_TOKEN
 

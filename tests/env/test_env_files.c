@@ -276,7 +276,7 @@ static void nobody_finds_a_replaced_name_absent_or_half(void **state)
     if (pid == 0)
         rename_over_and_over(m);
     bool always = true;
-    while (waitpid(pid, &status, WNOHANG) == 0) /* to its end, or it would go on in a directory that is removed */
+    while (waitpid(pid, &status, WNOHANG) == 0) /* to its end, or it would continue in a directory that is removed */
         always &= is_there_whole(m, in_dir(m, "b"));
     assert_true(always);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);

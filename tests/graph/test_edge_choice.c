@@ -175,7 +175,7 @@ static const struct {
      {-1},
      "b",
      1,
-     "$.edges[0]: what the model answered is neither yes nor no"},
+     "$.edges[0]: the model's answer is neither yes nor no"},
     {"two ways to one node",
      GRAPH(LUA("a"), TO("b", "") "," TO("b", ",\"when\":\"true\"") "," TO("c", ",\"on\":\"failure\"")),
      false,

@@ -431,7 +431,7 @@ static void a_secret_cannot_stand_in_the_graph(void **state)
     tide_graph *g = NULL;
 
     (void)state;
-    SAYS(TIDE_INVALID, "stored nowhere", tide_graph_parse(graph, strlen(graph), NULL, NULL, NULL, &g, &err));
+    SAYS(TIDE_INVALID, "never stored", tide_graph_parse(graph, strlen(graph), NULL, NULL, NULL, &g, &err));
 }
 
 static void an_inner_failure_goes_on_inside(void **state)

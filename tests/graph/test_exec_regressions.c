@@ -165,7 +165,7 @@ static void a_graph_that_would_store_a_secret_is_refused(void **state)
         AUTO(mem_freep) char *json = quoted(graphs[i]);
         tide_graph *g = NULL;
 
-        SAYS(TIDE_INVALID, "stored nowhere", tide_graph_parse(json, strlen(json), NULL, NULL, NULL, &g, &err));
+        SAYS(TIDE_INVALID, "never stored", tide_graph_parse(json, strlen(json), NULL, NULL, NULL, &g, &err));
     }
 }
 
@@ -206,7 +206,7 @@ static void a_run_cannot_exclude_what_its_graph_stores(void **state)
 
         begin(&l, graphs[i]);
         assert_int_equal(go(&l, &opt), TIDE_INVALID);
-        assert_non_null(strstr(l.err.msg, "'token' is to be stored nowhere"));
+        assert_non_null(strstr(l.err.msg, "'token' is never to be stored"));
         end(&l);
     }
 }
@@ -428,7 +428,7 @@ static void many_values_that_are_not_big_fill_the_memory_too(void **state)
     begin(&l, buf_cstr(&graph));
     OK(tide_graph_add_callback(l.g, "much", give_much, NULL, &err));
     assert_int_equal(go(&l, NULL), TIDE_FAILED);
-    assert_non_null(strstr(l.err.msg, "keep big things in files"));
+    assert_non_null(strstr(l.err.msg, "keep big data in files"));
     end(&l);
 }
 

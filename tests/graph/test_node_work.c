@@ -194,7 +194,7 @@ static void a_program_is_found_by_path_or_beside_the_graph(void **state)
     assert_int_equal(chdir(before), 0);
     f.body.dir = f.dir;
     f.program[0] = STR("here");
-    snprintf(want, sizeof(want), "here: no such program in $PATH; one in %s is called ./here", f.dir);
+    snprintf(want, sizeof(want), "here: no such program in $PATH; the one in %s is ./here", f.dir);
     fails(&f, "not_found", want);
     f.program[0] = STR("./none");
     snprintf(want, sizeof(want), "./none: no such program in %s", f.dir);
@@ -371,7 +371,7 @@ static void a_program_that_takes_too_long_is_ended_whole(void **state)
     is_ended(&f, "left");
     f.node.timeout_ms = 200;
     use_shell(&f, "trap '' TERM; echo '{}'; while :; do sleep 1000; done");
-    fails(&f, "timeout", "how far it came is not known");
+    fails(&f, "timeout", "how far it got is unknown");
     assert_true(monotonic_ms() - began < 500000);
     f.node.timeout_ms = 60000;
     use_shell(&f, "echo '{}'");
@@ -389,7 +389,7 @@ static void a_program_that_is_told_to_stop_is_ended(void **state)
     f.body.stopped = say_yes;
     f.body.arg = &asked;
     use_shell(&f, "sleep 1000");
-    fails(&f, "stopped", "told to stop");
+    fails(&f, "stopped", "it was stopped");
     assert_true(f.result.unknown);
     assert_false(f.result.unbegun);
     assert_true(asked > 1);
@@ -557,17 +557,18 @@ static const struct {
     {"one that may be null", "a,b", "b", "{\"a\":1,\"b\":null}", "{\"a\":1,\"b\":null}", NULL, NULL},
     {"all may stay unset", "a", "a", "", "{}", NULL, NULL},
     {"null for the only one", "a", "a", "null", "{}", NULL, NULL},
-    {"one is missing", "a,b", "", "{\"a\":1,\"c\":2}", NULL, "missing_output", "no value for: b; it gave: a, c"},
-    {"all are missing", "a,b", "", "", NULL, "missing_output", "no value for: a, b; it gave: nothing"},
+    {"one is missing", "a,b", "", "{\"a\":1,\"c\":2}", NULL, "missing_output", "no value for: b; it returned: a, c"},
+    {"all are missing", "a,b", "", "", NULL, "missing_output", "no value for: a, b; it returned: nothing"},
     {"null is missing", "a", "", "{\"a\":null}", NULL, "missing_output", "no value for: a"},
-    {"an object is no lone value", "a", "", "{\"b\":1}", NULL, "missing_output", "it gave: b"},
+    {"an object is no lone value", "a", "", "{\"b\":1}", NULL, "missing_output", "it returned: b"},
     {"an error instead", "a", "", "{\"error\":{\"code\":\"quota\",\"message\":\"none left\"}}", NULL, "missing_output",
-     "no value for: a; it gave an error: none left"},
-    {"an error in a word", "a", "", "{\"error\":\"none left\"}", NULL, "missing_output", "it gave an error: none left"},
-    {"an error that says nothing", "a", "", "{\"error\":{\"code\":1}}", NULL, "missing_output", "it gave: error"},
+     "no value for: a; it returned an error: none left"},
+    {"an error in a word", "a", "", "{\"error\":\"none left\"}", NULL, "missing_output",
+     "it returned an error: none left"},
+    {"an error that says nothing", "a", "", "{\"error\":{\"code\":1}}", NULL, "missing_output", "it returned: error"},
     {"an error beside all outputs", "a", "", "{\"a\":1,\"error\":\"no\"}", "{\"a\":1}", NULL, NULL},
     {"a list for two", "a,b", "", "[1,2]", NULL, "bad_output",
-     "gave a list: an object with its outputs is wanted: a, b"},
+     "returned a list: expected an object with its outputs: a, b"},
     {"no JSON", "a", "", "{\"a\":", NULL, "bad_output", "begins: {\"a\":"},
     {"an odd key", "a\"b", "", "7", "{\"a\\\"b\":7}", NULL, NULL},
 };
@@ -662,7 +663,7 @@ static void a_secret_in_another_output_is_a_failure(void **state)
     assert_true(node_work_output(&f.body, STR("{\"a\":1,\"dropped\":\"sk-very-secret\"}"), &f.result));
     assert_string_equal(buf_cstr(&f.result.output), "{\"a\":1}");
     assert_false(node_work_output(&f.body, STR("{\"error\":\"bad sk-very-secret\"}"), &f.result));
-    assert_non_null(strstr(f.result.message, "it gave an error: bad **************"));
+    assert_non_null(strstr(f.result.message, "it returned an error: bad **************"));
     add(&f.node.outputs, "access_token");
     assert_false(node_work_output(&f.body, STR("{\"error\":\"bad new-token\"}"), &f.result));
     assert_null(strstr(f.result.message, "new-token"));

@@ -108,7 +108,7 @@ static void checkpoints_that_cannot_be_used_are_named(void **state)
     OK(tide_checkpoint_delete(s, (const char *const[]){a.id}, 1, &err));
     tide_session_close(s);
     opt.checkpoint = b.id;
-    refused(&l, &opt, TIDE_INVALID, "was cut off by a rollback");
+    refused(&l, &opt, TIDE_INVALID, "was undone by a rollback");
     opt.checkpoint = a.id;
     refused(&l, &opt, TIDE_NOT_FOUND, "was deleted");
     end(&l);
@@ -170,7 +170,7 @@ static void a_renamed_node_goes_on_under_its_new_name(void **state)
     use_graph(&l, CHAIN("a", "x", "c", "", ""));
     refused(&l, &opt, TIDE_INVALID, "the graph has no node 'cc'");
     opt.renames = unknown;
-    refused(&l, &opt, TIDE_INVALID, "the session knows no node 'q'");
+    refused(&l, &opt, TIDE_INVALID, "the session has no node 'q'");
     opt.renames = map;
     HOLDS(plan(&l, &opt), "\"nodes_to_run\":[{\"node\":\"x\"");
     assert_int_equal(go(&l, &opt), TIDE_OK);
@@ -191,9 +191,9 @@ static void the_newest_checkpoint_that_fits_is_taken_when_asked_for(void **state
               GRAPH("\"entry\":\"a\",\"nodes\":[" WORK("a", "") "," WORK("b", "") "],\"edges\":[" EDGE("a", "b") "]"));
     refused(&l, NULL, TIDE_INVALID, "node 'c'");
     HOLDS(plan(&l, &opt), "\"action\":\"rollback\"");
-    HOLDS(l.plan, "taken instead: checkpoint");
+    HOLDS(l.plan, "using checkpoint");
     assert_int_equal(go(&l, &opt), TIDE_OK);
-    HOLDS(l.w.notices, "taken instead: checkpoint");
+    HOLDS(l.w.notices, "using checkpoint");
     expect_calls(&l, "a#1 b#1 c#1 b#1");
     end(&l);
 }
@@ -288,7 +288,7 @@ static void every_reason_is_told_at_once(void **state)
     begin(&l, ABC);
     fails_at(&l, "b");
     use_graph(&l, CHAIN("a", "b", "c", ",\"inputs\":[\"one\",\"two\"]", ""));
-    refused(&l, NULL, TIDE_INVALID, "node 'b' needs 'one', which nobody has set");
+    refused(&l, NULL, TIDE_INVALID, "node 'b' needs 'one', which is not set");
     HOLDS(l.err.msg, "(and 1 more)");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"set\":{\"one\":null}}");
     helps(&l, 1, TIDE_ACTION_REPEAT, "{\"dry_run\":true}");
@@ -401,10 +401,10 @@ static void one_that_failed_needs_a_word(void **state)
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"b\"}]}");
     helps(&l, 1, TIDE_ACTION_REPEAT, "{\"retry\":[\"b\"]}");
     refused(&l, &opt, TIDE_INVALID,
-            "no node 'q' that must happen once failed or was cut: these are open: b (and 1 more");
+            "no node 'q' that must happen once failed or was interrupted: these are open: b (and 1 more");
     opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .happened = q};
     refused(&l, &opt, TIDE_INVALID,
-            "no node 'q' that must happen once failed or was cut: these are open: b (and 1 more");
+            "no node 'q' that must happen once failed or was interrupted: these are open: b (and 1 more");
     opt.happened = NULL;
     opt.retry = b;
     assert_int_equal(go(&l, &opt), TIDE_OK);
@@ -437,7 +437,7 @@ static void what_happened_and_could_not_be_taken_is_kept(void **state)
     HOLDS(plan(&l, NULL), "\"refused\":[]");
     HOLDS(plan(&l, &again), "\"refused\":[]"); /* who wants it once more can say so */
     assert_int_equal(go(&l, NULL), TIDE_OK);
-    HOLDS(l.w.notices, "node 'r' happened before it failed: what it gave then is used");
+    HOLDS(l.w.notices, "node 'r' happened before it failed: its result is used");
     expect_calls(&l, "a#1 l#1 r#1");
     HOLDS(l.memory, "\"r\":1");
     end(&l);
@@ -499,7 +499,7 @@ static void inside_of_others_what_it_gave_is_said_with_it(void **state)
           "\"map\",\"over\":\"l\",\"as\":\"i\",\"outputs\":[\"m\"],\"node\":{\"type\":\"function\",\"effect\":\"once\","
           "\"callback\":\"work\",\"outputs\":[\"x\"]}}]}");
     fails_at(&l, "m#1[0]");
-    refused(&l, &opt, TIDE_INVALID, "what it gave (x) is not known");
+    refused(&l, &opt, TIDE_INVALID, "its result (x) is not known");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"m#1[0]\",\"output\":{\"x\":null}}]}");
     helps(&l, 1, TIDE_ACTION_REPEAT, "{\"retry\":[\"m#1[0]\"]}");
     refused(&l, NULL, TIDE_UNSETTLED, "must happen once");
@@ -518,7 +518,7 @@ static void inside_of_others_what_it_gave_is_said_with_it(void **state)
         "\"function\",\"effect\":\"once\",\"callback\":\"work\",\"outputs\":[\"b\"]}]}}]}");
     fails_at(&l, "s#1/b");
     opt.happened = inner;
-    refused(&l, &opt, TIDE_INVALID, "what it gave (b) is not known");
+    refused(&l, &opt, TIDE_INVALID, "its result (b) is not known");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"s#1/b\",\"output\":{\"b\":null}}]}");
     opt.happened = lone;
     assert_int_equal(go(&l, &opt), TIDE_OK);
@@ -663,12 +663,12 @@ static void a_tampered_checkpoint_is_rejected_by_name(void **state)
     refused(&l, &opt, TIDE_CORRUPT, words);
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"fallback\":true}");
     opt.checkpoint = before.id;
-    refused(&l, &opt, TIDE_CORRUPT, "cannot be read, nor what of it must not happen again");
+    refused(&l, &opt, TIDE_CORRUPT, "cannot be read, so it is unknown what must not happen again");
     opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .checkpoint = a.id, .fallback = 1};
-    HOLDS(plan(&l, &opt), "taken instead: checkpoint");
+    HOLDS(plan(&l, &opt), "using checkpoint");
     HOLDS(l.plan, "\"action\":\"fork\"");
     assert_int_equal(go(&l, &opt), TIDE_OK);
-    HOLDS(l.w.notices, "taken instead: checkpoint");
+    HOLDS(l.w.notices, "using checkpoint");
     assert_string_not_equal(l.ran, l.session);
     expect_calls(&l, "a#1 b#1 c#1 a#1 b#1 c#1"); /* from before a */
     end(&l);

@@ -134,7 +134,7 @@ static void what_conflicts_is_kept_and_said_to_be(void **state)
     begin(&l, BOTH(""));
     for (int i = 0; i < 2; i++) {
         assert_int_equal(go(&l, NULL), TIDE_FAILED);
-        HOLDS(l.err.msg, "it happened, and what it gave is kept");
+        HOLDS(l.err.msg, "it happened, and its result is kept");
         HOLDS(plan(&l, NULL), "\"node\":\"b\",\"state\":\"failed\",\"visit\":1,\"attempt\":0,\"from_log\":true");
         expect_calls(&l, "a#1 b#1");
     }
@@ -222,7 +222,7 @@ static void the_second_visit_is_told_from_the_first(void **state)
     world_forget(&l.w);
     opt.checkpoint = w.id;
     opt.retry = b;
-    refused(&l, &opt, TIDE_INVALID, "no node 'b' that must happen once failed or was cut");
+    refused(&l, &opt, TIDE_INVALID, "no node 'b' that must happen once failed or was interrupted");
     opt.retry = NULL;
     assert_int_equal(go(&l, &opt), TIDE_FAILED);
     expect_calls(&l, "a#1");

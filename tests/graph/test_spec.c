@@ -64,7 +64,7 @@ static void a_broken_graph_gets_everything_told_at_once(void **state)
         "$.nodes[5].deadline: 'soon' is no length of time | 500ms, 90s, 15m, 3h or 2d\n"
         "$.nodes[6].routes[0].when: line 1: unexpected symbol near <eof>\n"
         "$.edges[5].on: edge 'join' → 'again': 'sucess' is not known here | did you mean 'success'?\n"
-        "$.nodes[3].id: 'left' is the id of $.nodes[1] already | each id stands only once\n"
+        "$.nodes[3].id: 'left' is the id of $.nodes[1] already | each id may be used only once\n"
         "$.entry: there is no node 'strt' | did you mean 'start'?\n"
         "$.nodes[6].routes[0].to: there is no node 'nowhere' | one of: start left right join ask pick again\n"
         "$.edges[4]: edge 'join' → 'pick': a condition without an expression | give it a 'when', or another 'on'\n"
@@ -73,7 +73,7 @@ static void a_broken_graph_gets_everything_told_at_once(void **state)
         "max_steps\n"
         "$.nodes[2].outputs[0]: 'r' is set by 'left' as well, in a branch that runs at the same time (from 'start') | "
         "\"conflict\": {\"r\": \"last\"}, or another name\n"
-        "warning $.nodes[2].inputs[0]: nobody sets 'zz' | name it in some node's outputs or in memory, or give it when the "
+        "warning $.nodes[2].inputs[0]: no node sets 'zz' | name it in some node's outputs or in memory, or give it when the "
         "graph is run\n";
     AUTO(buf_done) struct buf b = BUF_INIT(1 << 16);
     struct spec *s = NULL;
@@ -95,9 +95,9 @@ static const struct {
     {"the smallest", GRAPH(NODE_A, ""), "", true},
     {"not JSON", "{", "$: not JSON:", false},
     {"empty", "", "$: not JSON:", false},
-    {"a list", "[]", "$: this is no graph of ours", false},
+    {"a list", "[]", "$: this is not a Tidemark graph", false},
     {"another format", "{\"tidemark_graph\":2,\"id\":\"g\",\"entry\":\"a\",\"nodes\":[" NODE_A "]}",
-     "$.tidemark_graph: this version reads format 1 alone", false},
+     "$.tidemark_graph: this version reads only format 1", false},
     {"no entry", "{\"tidemark_graph\":1,\"id\":\"g\",\"nodes\":[" NODE_A "]}", "$: a graph must have 'entry'", false},
     {"no nodes", GRAPH("", ""), "$.nodes: there is no node", false},
     {"nodes that are none", GRAPH("7,null,[]", ""), "$.nodes[2]: must be an object: a node", false},
@@ -128,7 +128,7 @@ static const struct {
      "warning $.nodes[0]: no end can be reached from: a, b", true},
     {"conditions without an else",
      GRAPH(NODE_A "," NODE_B, ",\"edges\":[" EDGE("a", "b", ",\"when\":\"output.x\"") "]"),
-     "warning $.nodes[0]: when no condition of 'a' holds the graph ends there", true},
+     "warning $.nodes[0]: when no condition of 'a' is true the graph ends there", true},
     {"conditions with an else",
      GRAPH(NODE_A "," NODE_B "," NODE_C, ",\"edges\":[" EDGE("a", "b", ",\"when\":\"output.x\"") "," EDGE(
                                              "a", "c", ",\"when\":\"true\",\"priority\":-1") "]"),
@@ -140,7 +140,7 @@ static const struct {
     {"a condition behind the else",
      GRAPH(NODE_A "," NODE_B "," NODE_C,
            ",\"edges\":[" EDGE("a", "b", ",\"when\":\"true\"") "," EDGE("a", "c", ",\"when\":\"output.x\"") "]"),
-     "warning $.edges[1]: edge 'a' → 'c': never taken: 'a' → 'b' ($.edges[0]) always holds before it", true},
+     "warning $.edges[1]: edge 'a' → 'c': never taken: 'a' → 'b' ($.edges[0]) is always true before it", true},
     {"a condition on success",
      GRAPH(NODE_A "," NODE_B, ",\"edges\":[" EDGE("a", "b", ",\"on\":\"success\",\"when\":\"true\"") "]"),
      "$.edges[0].when: edge 'a' → 'b': an edge that is taken on success has no condition", false},
@@ -151,10 +151,10 @@ static const struct {
     {"the same condition twice",
      GRAPH(NODE_A "," NODE_B "," NODE_C,
            ",\"edges\":[" EDGE("a", "b", ",\"when\":\"output.x\"") "," EDGE("a", "c", ",\"when\":\"output.x\"") "]"),
-     "$.edges[1]: edge 'a' → 'c': 'a' → 'b' ($.edges[0]) has the same condition and is looked at before", false},
+     "$.edges[1]: edge 'a' → 'c': 'a' → 'b' ($.edges[0]) has the same condition and is evaluated before", false},
     {"an edge beside routes",
      GRAPH("{\"id\":\"a\",\"type\":\"router\",\"otherwise\":\"b\"}," NODE_B, ",\"edges\":[" EDGE("a", "b", "") "]"),
-     "$.edges[0]: edge 'a' → 'b': a router goes where its routes say", false},
+     "$.edges[0]: edge 'a' → 'b': a router uses its routes", false},
     {"clash with a rule",
      GRAPH(
          NODE_A
@@ -174,7 +174,7 @@ static const struct {
      "$.nodes[0].outputs[1]: 'k' is listed twice", false},
     {"nullable, but no output",
      GRAPH("{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {}\",\"nullable_outputs\":[\"k\"]}", ""),
-     "$.nodes[0].nullable_outputs[0]: 'k' is no output", false},
+     "$.nodes[0].nullable_outputs[0]: 'k' is not an output", false},
     {"statements that are none", GRAPH("{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return return\"}", ""),
      "$.nodes[0].code: line 1", false},
     {"a condition in Python",
@@ -229,33 +229,33 @@ static const struct {
      "", true},
     {"a secret in a prompt",
      GRAPH("{\"id\":\"a\",\"type\":\"event_loop\",\"prompt\":\"Use {api_key}\",\"inputs\":[\"api_key\"]}", ""),
-     "$.nodes[0].prompt: 'api_key' is stored nowhere, so it cannot be part of a prompt | give it to a function as an input",
+     "$.nodes[0].prompt: 'api_key' is never stored, so it cannot be part of a prompt | give it to a function as an input",
      false},
     {"part of a secret in a question",
      GRAPH("{\"id\":\"a\",\"type\":\"human_input\",\"question\":\"{pin.code}\"}",
            ",\"checkpoints\":{\"exclude_memory_keys\":[\"pin\"]}"),
-     "$.nodes[0].question: 'pin.code' is stored nowhere", false},
+     "$.nodes[0].question: 'pin.code' is never stored", false},
     {"a key that is stored",
      GRAPH("{\"id\":\"a\",\"type\":\"event_loop\",\"prompt\":\"{api_key}\"}",
            ",\"memory\":{\"api_key\":1},\"checkpoints\":{\"exclude_memory_keys\":[]}"),
      "", true},
     {"a secret in a condition",
      GRAPH(NODE_A "," NODE_B, ",\"edges\":[" EDGE("a", "b", ",\"when\":\"memory.api_key == 'x'\"") "]"),
-     "warning $.edges[0].when: edge 'a' → 'b': 'api_key' is stored nowhere: expressions see nil", true},
+     "warning $.edges[0].when: edge 'a' → 'b': 'api_key' is never stored: expressions see nil", true},
     {"a secret in what an edge brings",
      GRAPH(NODE_A "," NODE_B, ",\"edges\":[" EDGE("a", "b", ",\"map\":{\"k\":\"memory['api_key']\"}") "]"),
-     "warning $.edges[0].map.k: edge 'a' → 'b': 'api_key' is stored nowhere", true},
+     "warning $.edges[0].map.k: edge 'a' → 'b': 'api_key' is never stored", true},
     {"a secret in Lua", GRAPH("{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {memory[\\\"access_token\\\"]}\"}", ""),
-     "warning $.nodes[0].code: 'access_token' is stored nowhere", true},
+     "warning $.nodes[0].code: 'access_token' is never stored", true},
     {"a secret in a route",
      GRAPH(
          "{\"id\":\"a\",\"type\":\"router\",\"routes\":[{\"when\":\"memory.credentials\",\"to\":\"b\"}],\"otherwise\":\"b\"}," NODE_B,
          ""),
-     "warning $.nodes[0].routes[0].when: 'credentials' is stored nowhere", true},
+     "warning $.nodes[0].routes[0].when: 'credentials' is never stored", true},
     {"a secret as a list",
      GRAPH("{\"id\":\"a\",\"type\":\"map\",\"over\":\"credentials\",\"node\":{\"type\":\"lua\",\"code\":\"return 1\"}}",
            ""),
-     "warning $.nodes[0].over: 'credentials' is stored nowhere", true},
+     "warning $.nodes[0].over: 'credentials' is never stored", true},
     {"names that only begin like a secret",
      GRAPH("{\"id\":\"a\",\"type\":\"lua\",\"code\":\"local my_memory = {} return {memory.api_keys, my_memory.api_key, "
            "memory['api_key_x'], memory}\"}",
@@ -264,15 +264,15 @@ static const struct {
     {"a secret as an input of Lua",
      GRAPH("{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {}\",\"inputs\":[\"x\",\"api_key\"]}",
            ",\"memory\":{\"x\":1}"),
-     "$.nodes[0].inputs[1]: 'api_key' is stored nowhere: a node of type lua gets nil | give it to a function\n", false},
+     "$.nodes[0].inputs[1]: 'api_key' is never stored: a node of type lua gets nil | give it to a function\n", false},
     {"a secret as an input of an agent in a map",
      GRAPH("{\"id\":\"a\",\"type\":\"map\",\"over\":\"memory.l\",\"node\":{\"type\":\"event_loop\",\"prompt\":\"p\","
            "\"inputs\":[\"access_token\"]}}",
            ""),
-     "$.nodes[0].node.inputs[0]: 'access_token' is stored nowhere: a node of type event_loop gets nil", false},
+     "$.nodes[0].node.inputs[0]: 'access_token' is never stored: a node of type event_loop gets nil", false},
     {"a secret as an input of a router",
      GRAPH("{\"id\":\"a\",\"type\":\"router\",\"inputs\":[\"api_key\"],\"otherwise\":\"b\"}," NODE_B, ""),
-     "$.nodes[0].inputs[0]: 'api_key' is stored nowhere: a node of type router gets nil", false},
+     "$.nodes[0].inputs[0]: 'api_key' is never stored: a node of type router gets nil", false},
     {"a secret as an input of a function",
      GRAPH("{\"id\":\"a\",\"type\":\"function\",\"program\":[\"x\"],\"inputs\":[\"api_key\"]}", ""), "", true},
     {"a tool that is misspelt",
@@ -290,21 +290,21 @@ static const struct {
      "", true},
     {"a router without an else",
      GRAPH("{\"id\":\"a\",\"type\":\"router\",\"routes\":[{\"when\":\"memory.x\",\"to\":\"b\"}]}," NODE_B, ""),
-     "warning $.nodes[0]: when no route of 'a' holds it fails | give it an 'otherwise'\n", true},
-    {"an output that the graph inside does not set",
+     "warning $.nodes[0]: when no route of 'a' is true it fails | give it an 'otherwise'\n", true},
+    {"an output that the inner graph does not set",
      GRAPH(
          "{\"id\":\"a\",\"type\":\"subgraph\",\"inputs\":[\"in\"],\"outputs\":[\"in\",\"x\",\"m\",\"verdct\"],\"graph\":" INNER
          "}",
          ",\"memory\":{\"in\":1,\"verdct\":1}"),
-     "warning $.nodes[0].outputs[3]: the graph inside never sets 'verdct' | name it in the outputs of one of its nodes\n",
+     "warning $.nodes[0].outputs[3]: the inner graph never sets 'verdct' | name it in the outputs of one of its nodes\n",
      true},
-    {"an output that goes through the graph inside",
+    {"an output that goes through the inner graph",
      GRAPH("{\"id\":\"a\",\"type\":\"subgraph\",\"outputs\":[\"x\",\"in\"],\"graph\":" INNER "}",
            ",\"memory\":{\"in\":1}"),
      "", true},
     {"an output that nobody sets, of a graph that gets all",
      GRAPH("{\"id\":\"a\",\"type\":\"subgraph\",\"outputs\":[\"x\",\"in\"],\"graph\":" INNER "}", ""),
-     "warning $.nodes[0].outputs[1]: the graph inside never sets 'in'", true},
+     "warning $.nodes[0].outputs[1]: the inner graph never sets 'in'", true},
     {"a graph inside whose nodes name no outputs",
      GRAPH("{\"id\":\"a\",\"type\":\"subgraph\",\"outputs\":[\"x\"],\"graph\":" GRAPH(NODE_A, "") "}", ""), "", true},
     {"retries of a graph inside", GRAPH("{\"id\":\"a\",\"type\":\"subgraph\",\"retries\":2,\"graph\":" INNER "}", ""),
@@ -315,7 +315,7 @@ static const struct {
     {"the goal in a prompt", GRAPH("{\"id\":\"a\",\"type\":\"event_loop\",\"prompt\":\"For {goal}\"}", ""), "", true},
     {"an odd key", GRAPH(NODE_A, ",\"me\\u001bmory x\":1"), "$[\"me?mory x\"]: a graph has no key 'me?mory x'", false},
     {"a NUL in text", GRAPH(NODE_A, ",\"name\":\"a\\u0000b\""), "$.name: must not contain", false},
-    {"from Hive", HIVE, "no graph of ours", false},
+    {"from Hive", HIVE, "not a Tidemark graph", false},
 };
 
 static void what_is_a_graph_of_hive_can_be_imported(void **state)
@@ -359,11 +359,11 @@ static const struct {
     {"output.x in [1, 2]", "| this is Python; conditions are Lua: and, or, not, ==, ~=, nil, #list\n"},
     {"output.x ? 1 : 2", ""},
     {"x == 1",
-     "warning $.edges[0].when: edge 'a' → 'b': 'x' is nothing that is known here: always nil | one of: output memory result"},
-    {"score > 0.5", "'score' is nothing that is known here: always nil | output.score\n"},
-    {"ouput.x == 1", "'ouput' is nothing that is known here: always nil | did you mean 'output'?\n"},
-    {"output.x == True", "'True' is nothing that is known here: always nil | did you mean 'true'?\n"},
-    {"'a' ..x", "'x' is nothing that is known here"},
+     "warning $.edges[0].when: edge 'a' → 'b': 'x' is not known here: always nil | one of: output memory result"},
+    {"score > 0.5", "'score' is not known here: always nil | output.score\n"},
+    {"ouput.x == 1", "'ouput' is not known here: always nil | did you mean 'output'?\n"},
+    {"output.x == True", "'True' is not known here: always nil | did you mean 'true'?\n"},
+    {"'a' ..x", "'x' is not known here"},
     {"output.x == 'y z' and memory.list[1] ~= nil -- and w", NULL},
     {"#output.x > 0x1F or result.error.code == [[a b]] or output.x == null", NULL},
     {"string.len(output.x) > 1e3 and output.x:upper() == ({a = 'B'}).a", NULL},
@@ -745,7 +745,7 @@ static void what_hive_has_and_we_have_not_is_named(void **state)
                                         "client_facing",
                                         "'chat_pause' comes after it",
                                         "conversation of its own",
-                                        "'stall' is not carried over",
+                                        "'stall' is not converted",
                                         "terminal node 'out'"};
     AUTO(buf_done) struct buf json = BUF_INIT(1 << 20), warnings = BUF_INIT(1 << 16);
 

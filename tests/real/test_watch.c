@@ -171,7 +171,7 @@ static void a_commit_wakes_a_watcher_once(void **unused)
 
     (void)unused;
     set_up(&p);
-    doctor_says(&p, "ok    watch      the kernel tells of changes");
+    doctor_says(&p, "ok    watch      the kernel reports changes");
     append(p.session);
     w = watch(p.store);
     drain(w);

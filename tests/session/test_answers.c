@@ -427,7 +427,7 @@ static void the_latest_no_is_asked_again_and_only_that(void **state)
     struct tide_err why_not;
     tide_run *r = resume(s, NULL);
 
-    GIVES(TIDE_HELD, tide_session_ask_again(s, "ok", token, &err)); /* a run is under way */
+    GIVES(TIDE_HELD, tide_session_ask_again(s, "ok", token, &err)); /* a run is in progress */
     expect_answer(r, "\"no\"");
     GIVES(TIDE_WAITING, tide_run_wait(r, &two, &answer, token, &err));
     tide_run_close(r);

@@ -342,14 +342,14 @@ static void another_one_is_refused_by_name_and_the_rest_goes_on(void **state)
     OK(copy_all(f->from, f->to, &h, &r, &err)); /* all of ours is there */
     assert_int_equal(r.same, 1);
     assert_int_equal(h.notices, 1);
-    assert_non_null(strstr(h.notice, "a: has gone on there"));
+    assert_non_null(strstr(h.notice, "a: has continued there"));
     OK(tide_session_open(f->from, "a", TIDE_SESSION_APPEND, &s, &err));
     put(s, "message.user", "{\"here\":1}");
     put(s, "message.user", "{\"here\":2}");
     tide_session_close(s);
     tide_session_close(make(f->from, "b", 5));
     SAYS(TIDE_EXISTS, "1 of 2 sessions not copied", copy_all(f->from, f->to, &h, &r, &err));
-    assert_non_null(strstr(h.problem, "a: it is there already and differs from seq 7 on"));
+    assert_non_null(strstr(h.problem, "a: it is already there and differs from seq 7 on"));
     assert_int_equal(r.copied, 1);
     assert_int_equal(r.refused, 1);
     same_in(f->from, f->to, "b");

@@ -212,7 +212,7 @@ static void a_full_disk_is_told_when_it_begins_and_when_it_is_over(void **state)
     refuse_commits(f, 3);
     step(r, "a", TIDE_EFFECT_ONCE, &d);
     assert_int_equal(trouble_told, 3);
-    assert_int_equal(count(TIDE_LOG_WARN, "held until the store can be written", "session=s;code=FULL;"), 1);
+    assert_int_equal(count(TIDE_LOG_WARN, "paused until the store can be written", "session=s;code=FULL;"), 1);
     assert_int_equal(count(TIDE_LOG_WARN, "the store can be written again", "session=s;"), 1);
     assert_int_equal(heard.n, 2);
     finish(r);
@@ -231,7 +231,7 @@ static void going_on_in_memory_is_told_as_well(void **state)
     refuse_commits(f, 1);
     OK(tide_run_set(r, "k", "1", &err));
     assert_true(tide_run_is_degraded(r));
-    assert_int_equal(count(TIDE_LOG_WARN, "going on in memory until the store can be written", "code=FULL;"), 1);
+    assert_int_equal(count(TIDE_LOG_WARN, "continuing in memory until the store can be written", "code=FULL;"), 1);
     finish(r);
     assert_int_equal(count(TIDE_LOG_WARN, "the store can be written again", "session=s;"), 1);
     tide_session_close(s);

@@ -138,9 +138,9 @@ static void what_the_log_is_made_of_stays(void **state)
     OK(tide_session_append(s, 0, &error, 1, NULL, &err));
     last_is(s, "llm.error",
             "{\"retry_at\":\"2026-02-21T10:01:10.123Z\",\"message\":\"on [redacted:DATE]\",\"redacted\":true}");
-    SAYS(TIDE_INVALID, "word that the log is made of", tide_store_add_secret(f->store, "W", "completed", 9, &err));
-    SAYS(TIDE_INVALID, "word that the log is made of", tide_store_add_secret(f->store, "W", "message.", 8, &err));
-    SAYS(TIDE_INVALID, "word that the log is made of", tide_store_add_secret(f->store, "W", "tool_calls", 10, &err));
+    SAYS(TIDE_INVALID, "word of the log format", tide_store_add_secret(f->store, "W", "completed", 9, &err));
+    SAYS(TIDE_INVALID, "word of the log format", tide_store_add_secret(f->store, "W", "message.", 8, &err));
+    SAYS(TIDE_INVALID, "word of the log format", tide_store_add_secret(f->store, "W", "tool_calls", 10, &err));
     SAYS(TIDE_INVALID, "8 to 65536 bytes", tide_store_add_secret(f->store, "W", "seven77", 7, &err));
     tide_session_close(s);
 }

@@ -640,7 +640,7 @@ static enum tide_code end_on_a_failing_disk(struct machine *m, uint64_t n)
     return code;
 }
 
-/* It ended once, as this, and the lease was given back with it. */
+/* It ended once, as this, and the lease was released with it. */
 static void machine_done(struct machine *m, const char *kind)
 {
     tide_session *again = NULL;
@@ -727,7 +727,7 @@ static void a_look_that_could_not_be_made_is_not_told_as_one(void **state)
 
 /* ---- a lease that nobody knows of --------------------------------------------------------------------------------------- */
 
-/* True when the other process was told that the session is held, before it was given back. */
+/* True when the other process was told that the session is held, before it was released. */
 static bool taken_on_a_failing_disk(uint64_t n)
 {
     struct sim *sim = sim_new(1);

@@ -160,7 +160,7 @@ static void a_closed_store_is_one_file(void **state)
     struct fixture *f = *state;
     char wal[320];
 
-    SQLITE_ONLY("a store of files is a directory");
+    SQLITE_ONLY("a file store is a directory");
     tide_session_close(create(f, "s"));
     tide_store_close(f->store);
     snprintf(wal, sizeof wal, "%s-wal", store_path(f->path));

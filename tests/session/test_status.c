@@ -490,8 +490,8 @@ static void sentences_say_what_and_when(void **unused)
     s->ledger.effects_completed = 3;
     status_derive(&got, s, false, NOW);
     assert_string_equal(got.why,
-                        "the process that ran it (pid 4711) is gone; it was last heard of at 2026-02-21 10:01:10 "
-                        "UTC; 3 steps had been finished; resume it with the program that made it");
+                        "the process that ran it (pid 4711) is gone; its last event was at 2026-02-21 10:01:10 "
+                        "UTC; 3 steps had been finished; resume it with the program that created it");
     r->waiting = true;
     r->token = TOKEN_ACTIVE;
     r->since_ms = s->ts_ms;

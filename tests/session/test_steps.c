@@ -158,7 +158,7 @@ static void the_same_name_in_parallel_is_refused(void **state)
     OK(tide_step_ask(r, &spec, &a, &err));
     ABOUT(TIDE_INVALID, TIDE_SUBJECT_STEP, spec.name, tide_step_ask(r, &spec, &a, &err));
     OK(tide_step_begin(r, "a", 0, 0, &err));
-    SAYS(TIDE_INVALID, "under way", tide_run_sleep(r, "nap", INT64_MAX / 2, NULL, &err));
+    SAYS(TIDE_INVALID, "a step is running", tide_run_sleep(r, "nap", INT64_MAX / 2, NULL, &err));
     OK(tide_step_end(
         r, "a", &(struct tide_step_result){.size = sizeof(struct tide_step_result), .outcome = TIDE_OUTCOME_COMPLETED},
         NULL, &err));

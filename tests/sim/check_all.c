@@ -247,7 +247,7 @@ static void on_problem(void *arg, const char *where, const char *what)
 {
     struct problems *p = arg;
 
-    if (strncmp(what, "its log ends in what a cut left", 31) == 0)
+    if (strncmp(what, "its log ends in an incomplete", 29) == 0)
         p->torn = true;
     else
         wrong(p->w, "store check: %s: %s", where, what);

@@ -280,7 +280,7 @@ static bool holds(const struct seen *s, const struct spec_expr *when)
     return when->expr && !expr_test(when->expr, s->v, 3, &yes, &err) && yes;
 }
 
-/* It was entered as often as it may be; one that is to be entered anyway is entered once. */
+/* It has reached its limit; one that is to be entered anyway is entered once. */
 static bool is_closed(const struct seen *s, size_t to)
 {
     const struct spec_node *n = &s->t->graph->nodes.at[to];

@@ -22,7 +22,7 @@ static bool once(const struct effect *e)
     return strcmp(e->effect, "once") == 0;
 }
 
-/* Its outcome is not known, and that is said: only of one that must happen once and was cut. */
+/* Its outcome is not known, and that is said: only of one that must happen once and was interrupted. */
 static void unsettled(struct world *w, struct proc *p, int s, const struct op *op)
 {
     if (strcmp(op->effect, "once") != 0)
@@ -224,7 +224,7 @@ static void slot_ended(struct world *w, struct proc *p, int s, struct slot *slot
         e->soft = false;
         slot->state = SLOT_WANT;
         if (a->retry_at_ms <= p->called_ms)
-            wrong(w, "a failed step is to be tried again without a pause");
+            wrong(w, "a failed step is to be retried without a pause");
     } else {
         e->failed |= !soft;
         e->soft = false;

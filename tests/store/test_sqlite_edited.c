@@ -365,7 +365,7 @@ static const struct edit {
     {"ALTER TABLE events ADD COLUMN mine", AT_OPENING, "table 'events' is not as Tidemark made it", false},
     {"ALTER TABLE boots RENAME COLUMN pid TO p", AT_OPENING, "table 'boots' is not as Tidemark made it", false},
     {"ALTER TABLE blobs RENAME TO b", AT_OPENING, "(and 1 more)", false},
-    {"DROP TABLE events", AT_OPENING, "table 'events' is missing: bring", false},
+    {"DROP TABLE events", AT_OPENING, "table 'events' is missing: restore", false},
     {"DROP TABLE snapshots", AT_OPENING, "table 'snapshots' is missing", false},
     {"DROP TABLE meta", AT_OPENING, "table 'meta' is missing", false},
     {"DROP INDEX tag_index; CREATE UNIQUE INDEX tag_index ON events(tag) WHERE tag IS NOT NULL", AT_OPENING,

@@ -42,7 +42,8 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err)
         if (settings_sweep_interval(args_text(&c->cli->args, "config"), &sweep_ms, err))
             return err->code;
         if (cli_store_open(c->cli, is_new ? NEED_CREATE : NEED_WRITE, 0, err))
-            return is_new ? tide_wrap(err, "chat: nothing can be kept (--no-store chats without)") : err->code;
+            return is_new ? tide_wrap(err, "chat: the chat cannot be stored (--no-store chats without a store)")
+                          : err->code;
         c->sweep = recovery_thread_start(c->cli->store, sweep_ms);
     } else if (temporary_make(arena, "chat", &c->temporary, err)) {
         return tide_wrap(err, "a chat that is not kept");

@@ -163,7 +163,7 @@ static void run_fork(struct screen *s, const char *rest)
         view_error(s->view, err_text(&err));
         return;
     }
-    snprintf(line, sizeof(line), "this is a fork now: %s", id);
+    snprintf(line, sizeof(line), "this is now the fork %s", id);
     view_notice(s->view, line);
 }
 
@@ -180,7 +180,7 @@ static void run_model(struct screen *s, const char *rest)
                              ? json_get_text(&a, info_of(s, &a), STR("model"))
                              : str_from(s->chat.core.setup.opt.model ? s->chat.core.setup.opt.model : "script");
 
-        view_notice(s->view, arena_printf(&a, "model %.*s; /model NAME takes another", STR_ARG(now)));
+        view_notice(s->view, arena_printf(&a, "model %.*s; /model NAME selects another", STR_ARG(now)));
         return;
     }
     s->chat.core.setup.want.model = arena_dup(&s->chat.core.setup.arena, str_from(rest)).ptr;
@@ -399,7 +399,7 @@ static void run_help(struct screen *s, const char *rest)
     snprintf(head, sizeof(head), "%-12s %-7s ", "Alt-Enter", "");
     view_item(s->view, head, "begins a new line");
     snprintf(head, sizeof(head), "%-12s %-7s ", "Ctrl-C", "");
-    view_item(s->view, head, "stops the turn; twice leaves");
+    view_item(s->view, head, "stops the turn; twice exits");
 }
 
 void screen_command(struct screen *s, const char *line)
@@ -412,7 +412,7 @@ void screen_command(struct screen *s, const char *line)
         if (strlen(slashes[i].name) != len || strncmp(slashes[i].name, line + 1, len) != 0)
             continue;
         if (*words && !*slashes[i].args) /* rather than pass over what was meant */
-            view_error(s->view, "nothing stands behind this one: /help shows what there is");
+            view_error(s->view, "it takes no argument: /help lists the commands");
         else if (slashes[i].needs_session && !s->chat.core.session)
             view_notice(s->view, "there is no session yet: it begins with the first prompt");
         else

@@ -56,8 +56,7 @@ static void add_image(struct chat_session *c, const char *name, struct str bytes
     if (!str_is_utf8(str_from(name), NULL))
         return; /* nor is the prompt, which is refused for it */
     if (c->n_images == TIDE_IMAGES_MAX) {
-        agent_setup_tell(&c->setup, "@%.200s: a prompt takes %d images; it is said as it stands", name,
-                         TIDE_IMAGES_MAX);
+        agent_setup_tell(&c->setup, "@%.200s: a prompt takes %d images; it is sent as it is", name, TIDE_IMAGES_MAX);
         return;
     }
     agent_setup_tell(&c->setup, "+ %.200s, %s, %zu KiB", name, image_type(bytes), (bytes.len + 1023) / 1024);
@@ -73,7 +72,7 @@ static void add_file(struct chat_session *c, struct buf *out, struct str path)
 
     why = read_text(name, &text, &cut);
     if (why) {
-        agent_setup_tell(&c->setup, "@%.200s: %s; it is said as it stands", name, why);
+        agent_setup_tell(&c->setup, "@%.200s: %s; it is sent as it is", name, why);
         return;
     }
     if (image_type(buf_view(&text))) {
@@ -85,7 +84,7 @@ static void add_file(struct chat_session *c, struct buf *out, struct str path)
                      cut ? ": the first 256 KiB of it" : "");
     buf_addf(out, "\n\n<file path=\"%s\">\n", name);
     buf_add_str(out, buf_view(&text));
-    buf_add_str(out, cut ? STR("\n[cut: the file is longer]\n</file>") : STR("\n</file>"));
+    buf_add_str(out, cut ? STR("\n[truncated: the file is longer]\n</file>") : STR("\n</file>"));
 }
 
 enum tide_code chat_expand(struct chat_session *c, const char *prompt, const char **ret_prompt, struct tide_err *err)

@@ -60,13 +60,13 @@ enum tide_code screen_pick(struct screen *s, char ret_id[TIDE_ID_SIZE], struct t
     c.rows = arena_zero(&c.arena, CHATS_MAX * sizeof(*c.rows));
     code = tide_session_list(s->chat.cli->store, &chats, take_chat, &c, err);
     if (!code && !c.n)
-        code = tide_fail(err, TIDE_NOT_FOUND, "there is no chat yet to go on with");
+        code = tide_fail(err, TIDE_NOT_FOUND, "there is no chat to resume");
     if (!code) {
         qsort(c.rows, c.n, sizeof(*c.rows), later_first);
         texts = arena_alloc(&c.arena, c.n * sizeof(*texts));
         for (size_t i = 0; i < c.n; i++)
             texts[i] = c.rows[i].text;
-        view_notice(s->view, "which one? Up and Down, Enter; Escape leaves");
+        view_notice(s->view, "which one? Up and Down, Enter; Escape exits");
         at = pick_row(s->answers, STDOUT_FILENO, s->chat.cli->out.color, texts, c.n);
         if (at < c.n)
             snprintf(ret_id, TIDE_ID_SIZE, "%s", c.rows[at].id);

@@ -170,7 +170,7 @@ static enum tide_code print_report(struct chat_printing *p, enum tide_code code,
         return tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, id);
     if (code == TIDE_WAITING && p->no_store)
         return tide_fail(err, TIDE_FAILED,
-                         "%.300s: with --no-store nobody can answer later: give --yes, or leave --no-store out",
+                         "%.300s: with --no-store it cannot be answered later: give --yes, or omit --no-store",
                          err->msg);
     if (code == TIDE_WAITING) {
         say("%s: `tidemark resume %s --input allow` (or deny)", err->msg, id);
@@ -178,7 +178,7 @@ static enum tide_code print_report(struct chat_printing *p, enum tide_code code,
         return TIDE_OK;
     }
     if (code == TIDE_CANCELLED) {
-        say("%s: `tidemark chat --resume %s` goes on", err->msg, id);
+        say("%s: `tidemark chat --resume %s` continues", err->msg, id);
         cli->exit_status = stop_signal ? 128 + stop_signal : 1;
         return TIDE_OK;
     }
@@ -194,7 +194,7 @@ enum tide_code chat_print_end(struct chat_printing *p, enum tide_code code, bool
                               const struct tide_text *answer, struct tide_err *err)
 {
     if (prompt_refused)
-        say("the prompt was not taken: what was cut comes first, and did not come to its end");
+        say("the prompt was not sent: the interrupted turn comes first, and did not complete");
     code = print_report(p, code, answer, err);
     if (!code && p->unwritten)
         code = tide_fail_errno(err, p->unwritten, "write to standard output");

@@ -55,7 +55,7 @@ static const char *summary_of(struct screen *s, const char *tool, const char *ar
 /* By the words that the tools end with. */
 static enum view_outcome outcome_of(bool failed, struct str text)
 {
-    static const char ended[] = "stopped before it ended: how far it came is not known";
+    static const char ended[] = "stopped before it ended: how far it got is unknown";
 
     if (!failed)
         return VIEW_DONE;
@@ -233,7 +233,7 @@ static void end_work(struct screen *s, enum tide_code code, struct tide_err *err
     } else if (code == TIDE_CANCELLED) {
         view_notice(s->view, err->msg);
     } else if (code == TIDE_FENCED || code == TIDE_HELD) {
-        snprintf(line, sizeof(line), "%.500s (another process goes on with this session)", err->msg);
+        snprintf(line, sizeof(line), "%.500s (another process runs this session)", err->msg);
         view_error(s->view, line);
     } else if (code && code != TIDE_NOT_FOUND) {
         view_error(s->view, err_text(err));
@@ -285,7 +285,7 @@ void screen_compact(struct screen *s, const char *focus)
     end_work(s, code, &err);
     if (!code)
         view_notice(s->view,
-                    "from now on the model is given this summary; the log keeps everything, and /rollback leads back");
+                    "from now on the model gets this summary; the log keeps everything, and /rollback restores it");
 }
 
 static bool has_status(struct screen *s, enum tide_status status)
@@ -302,10 +302,10 @@ static void take_up(struct screen *s)
     screen_redraw(s);
     waiting = has_status(s, TIDE_STATUS_WAITING);
     if (waiting || chat_needs_resume(&s->chat.core)) {
-        view_notice(s->view, waiting ? "it waits for your word" : "it was cut: going on where it was");
+        view_notice(s->view, waiting ? "it waits for your answer" : "it was interrupted: continuing where it stopped");
         screen_go_on(s);
     } else if (chat_was_stopped(&s->chat.core)) {
-        view_notice(s->view, "you stopped it here: /resume goes on, or say something else");
+        view_notice(s->view, "you stopped it here: /resume continues, or send another prompt");
     }
 }
 
@@ -426,7 +426,7 @@ static void read_and_work(struct screen *s)
     if (s->chat.core.session) {
         char bye[200];
 
-        snprintf(bye, sizeof(bye), "tidemark chat --resume %s goes on here", tide_session_id(s->chat.core.session));
+        snprintf(bye, sizeof(bye), "tidemark chat --resume %s continues here", tide_session_id(s->chat.core.session));
         view_notice(s->view, bye);
     }
 }
@@ -533,7 +533,7 @@ static enum tide_code watch_other(struct screen *s, tide_watch *watch, size_t *k
     if (!has_status(s, TIDE_STATUS_RUNNING))
         return TIDE_HELD; /* it is held for something else: as the error says */
     signals_note(0);      /* we only look on */
-    view_notice(s->view, "another process goes on with this session: what it does is shown");
+    view_notice(s->view, "another process runs this session: its output is shown");
     while (has_status(s, TIDE_STATUS_RUNNING)) {
         if (!await_change(watch))
             return tide_fail(err, TIDE_CANCELLED, "stopped watching");
@@ -544,7 +544,7 @@ static enum tide_code watch_other(struct screen *s, tide_watch *watch, size_t *k
     set_signals(s);
     if (has_status(s, TIDE_STATUS_WAITING))
         return tide_fail(err, TIDE_WAITING, "it waits for an answer");
-    return chat_needs_resume(&s->chat.core) ? TIDE_OK : tide_fail(err, TIDE_NOT_FOUND, "nothing is left to be done");
+    return chat_needs_resume(&s->chat.core) ? TIDE_OK : tide_fail(err, TIDE_NOT_FOUND, "nothing is left to do");
 }
 
 enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct tide_err *err)

@@ -277,7 +277,7 @@ static void show_other(struct view *v)
     buf_add(&begun, buf_view(&v->shown).ptr, v->same);
     v->again = false;
     buf_clear(&v->shown);
-    note_line(v, KIND_NOTE, "", DIM, "(the new answer is a different one)");
+    note_line(v, KIND_NOTE, "", DIM, "(the new answer differs)");
     markdown_break(v->md, &out); /* on a terminal the note has done so */
     write_all(v, v->config.out, buf_view(&out));
     markdown_reset(v->md, &out);
@@ -316,7 +316,7 @@ void view_text_discard(struct view *v)
     if (v->shown.len == 0)
         return;
     if (!v->again || v->same > 0)
-        note_line(v, KIND_NOTE, "", DIM, "(cut off; asking again)");
+        note_line(v, KIND_NOTE, "", DIM, "(interrupted; retrying)");
     v->again = true;
     v->same = 0;
 }

@@ -6,11 +6,10 @@
 static const struct {
     const char *word, *text;
 } how_words[] = {
-    [TIDE_CANCEL_NOTHING] = {"nothing", "had nothing to cancel: it stays as it is"},
+    [TIDE_CANCEL_NOTHING] = {"nothing", "had nothing to cancel: it is unchanged"},
     [TIDE_CANCEL_DONE] = {"done", "was cancelled"},
     [TIDE_CANCEL_ANSWERED] = {"answered", "was cancelled: its process has ended it"},
-    [TIDE_CANCEL_FORCED] = {"forced",
-                            "was cancelled: its process did not answer, so the right to write was taken from it"},
+    [TIDE_CANCEL_FORCED] = {"forced", "was cancelled: its process did not respond, so it lost the right to write"},
 };
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
@@ -34,11 +33,8 @@ const struct command cmd_cancel = {
     .run = run,
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
-    .options = (const struct opt[]){{.name = "reason",
-                                     .type = VALUE_TEXT,
-                                     .value = "TEXT",
-                                     .help = "the reason, for "
-                                             "the log"},
-                                    {.name = NULL}},
+    .options =
+        (const struct opt[]){{.name = "reason", .type = VALUE_TEXT, .value = "TEXT", .help = "the reason, for the log"},
+                             {.name = NULL}},
     .help = "cancel the run of a session, in any process; a process that does not respond loses the right to write",
 };

@@ -13,8 +13,7 @@ static const struct opt options[] = {
      .letter = 'p',
      .type = VALUE_TEXT,
      .value = "TEXT",
-     .help = "send this prompt, print the "
-             "answer and exit"},
+     .help = "send this prompt, print the answer and exit"},
     {.name = "resume",
      .type = VALUE_SESSION,
      .value = "[ID]",
@@ -47,8 +46,7 @@ static const struct opt options[] = {
      .value = "TEXT",
      .help = "title of a new session (default: its first prompt)"},
     {.name = "refresh-prompt",
-     .help = "render the system prompt and the tool list again; this invalidates the "
-             "provider's cache"},
+     .help = "render the system prompt and the tool list again; this invalidates the provider's cache"},
     {.name = "no-store", .help = "store nothing: the session ends with the chat"},
     {.name = NULL},
 };
@@ -85,8 +83,7 @@ static enum tide_code check_pairs(const struct cli *cli, const struct chat_want 
     if (w->who.script && provider && strcmp(provider, "script") != 0)
         return tide_fail(err, TIDE_INVALID, "--script and --provider %s: give one of them", provider);
     if (watch && (w->output || cli->out.json))
-        return tide_fail(err, TIDE_INVALID, "--watch shows all that happens: leave %s out",
-                         w->output ? "--output" : "--json");
+        return tide_fail(err, TIDE_INVALID, "--watch shows everything: omit %s", w->output ? "--output" : "--json");
     if (cli->out.json && w->output && strcmp(w->output, "json") != 0)
         return tide_fail(err, TIDE_INVALID, "--json and --output %s: give one of them", w->output);
     if (watch && str_is_blank(str_from(w->prompt)) && !w->resume && !w->latest)
@@ -100,7 +97,7 @@ static enum tide_code check_empty(const struct args *a, struct tide_err *err)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (args_on(a, names[i]) && str_is_blank(str_from(args_text(a, names[i]))))
-            return tide_fail(err, TIDE_INVALID, "--%s is empty: say something, or leave it out", names[i]);
+            return tide_fail(err, TIDE_INVALID, "--%s is empty: give a text, or omit it", names[i]);
     return TIDE_OK;
 }
 
@@ -119,7 +116,7 @@ static enum tide_code check(const struct chat_want *w, bool screen, struct tide_
     if (w->reuse_effects && w->redo_effects)
         return tide_fail(err, TIDE_INVALID, "--reuse-effects and --redo-effects: give one of them");
     if (w->no_store && (w->resume || w->latest || w->pick))
-        return tide_fail(err, TIDE_INVALID, "--no-store keeps nothing, so there is nothing to go on with");
+        return tide_fail(err, TIDE_INVALID, "--no-store keeps nothing, so there is nothing to resume");
     return TIDE_OK;
 }
 

@@ -121,8 +121,8 @@ static void check_path(struct doctor *d)
     else if (errno == ENOENT || errno == ENOTDIR)
         doctor_say(d, VERDICT_WARN, "`tidemark exec` or `tidemark sessions new` makes one", "no store at %s", d->path);
     else
-        doctor_say(d, VERDICT_FAIL, "give yourself the right to look there, or name another store with --store",
-                   "%s: %s", d->path, strerrordesc_np(errno));
+        doctor_say(d, VERDICT_FAIL, "give yourself permission to read it, or name another store with --store", "%s: %s",
+                   d->path, strerrordesc_np(errno));
 }
 
 static void check_space(struct doctor *d)
@@ -137,11 +137,11 @@ static void check_space(struct doctor *d)
     d->free_bytes = bytes;
     bytes_text(text, (int64_t)bytes);
     if (bytes < SPACE_FAIL)
-        doctor_say(d, VERDICT_FAIL, "free some: reading works, appending is refused until there is room",
+        doctor_say(d, VERDICT_FAIL, "free some space: reading works, appending is refused until there is space",
                    "%s free in %s", text, d->dir);
     else if (bytes < DOCTOR_SPACE_WARN)
-        doctor_say_of(d, (struct doctor_subject){.state = "low"}, VERDICT_WARN, "free some soon", "%s free in %s", text,
-                      d->dir);
+        doctor_say_of(d, (struct doctor_subject){.state = "low"}, VERDICT_WARN, "free some space soon", "%s free in %s",
+                      text, d->dir);
     else
         doctor_say(d, VERDICT_OK, NULL, "%s free in %s", text, d->dir);
 }
@@ -151,7 +151,7 @@ static void check_inodes(struct doctor *d)
     struct statvfs fs;
 
     if (d->path[0] && statvfs(d->dir, &fs) == 0 && fs.f_files > 0 && fs.f_ffree == 0)
-        doctor_say(d, VERDICT_FAIL, "remove files: none can be made", "no free inodes in %s", d->dir);
+        doctor_say(d, VERDICT_FAIL, "remove files: none can be created", "no free inodes in %s", d->dir);
 }
 
 static void check_access(struct doctor *d)
@@ -161,7 +161,7 @@ static void check_access(struct doctor *d)
     if (access(d->dir, W_OK) == 0)
         doctor_say(d, VERDICT_OK, NULL, "%s can be written", d->dir);
     else
-        doctor_say(d, VERDICT_FAIL, "give yourself the right to write there", "%s cannot be written: %s", d->dir,
+        doctor_say(d, VERDICT_FAIL, "give yourself permission to write there", "%s cannot be written: %s", d->dir,
                    strerrordesc_np(errno));
 }
 
@@ -252,9 +252,9 @@ static void check_mark(struct doctor *d)
     if (!d->cli->store || d->is_files)
         return;
     if (d->has_mark)
-        doctor_say(d, VERDICT_OK, NULL, "a lost write-ahead log would be noticed");
+        doctor_say(d, VERDICT_OK, NULL, "a lost write-ahead log would be detected");
     else
-        doctor_say(d, VERDICT_OK, NULL, "the store was closed, and is one file; the next append makes %s-mark again",
+        doctor_say(d, VERDICT_OK, NULL, "the store was closed, and is one file; the next append creates %s-mark again",
                    d->path);
 }
 
@@ -272,19 +272,17 @@ static void check_watch(struct doctor *d)
     }
     why = tide_watch_polls(watch);
     if (why)
-        doctor_say(
-            d, VERDICT_WARN,
-            "`log show --follow` and `recover --watch` work, and cost a little; where a limit is named, raising it "
-            "ends that",
-            "the store is polled: %s", why);
+        doctor_say(d, VERDICT_WARN,
+                   "`log show --follow` and `recover --watch` work, and cost a little; if a limit is named, raise it",
+                   "the store is polled: %s", why);
     else
-        doctor_say(d, VERDICT_OK, NULL, "the kernel tells of changes");
+        doctor_say(d, VERDICT_OK, NULL, "the kernel reports changes");
 }
 
 static void check_settings(struct doctor *d)
 {
     static const struct finding_kind problem = {"problem", "problems in the settings",
-                                                "mend them in the settings; `tidemark config check` looks again"};
+                                                "correct them in the settings; `tidemark config check` checks again"};
     const struct args *a = &d->cli->args;
     AUTO(check_report_done) struct check_report r = {.ok = false};
     AUTO(settings_done) struct settings s = {0};
@@ -295,9 +293,9 @@ static void check_settings(struct doctor *d)
     }
     for (size_t i = 0; i < r.found.n; i++)
         doctor_say_of(d, (struct doctor_subject){.kind = &problem}, VERDICT_WARN,
-                      "mend it in the settings; `tidemark config check` looks again", "%s", r.found.at[i].what);
+                      "correct it in the settings; `tidemark config check` checks again", "%s", r.found.at[i].what);
     if (r.ok)
-        doctor_say(d, VERDICT_OK, NULL, "the settings are in order");
+        doctor_say(d, VERDICT_OK, NULL, "the settings are valid");
 }
 
 static const struct check {

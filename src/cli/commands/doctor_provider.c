@@ -30,7 +30,7 @@ void doctor_provider(struct doctor *d)
     }
     model = config_text(s.settings.config, "model");
     if (!online && !model && !agent_setup_has_key(&s)) {
-        doctor_say(d, VERDICT_OK, NULL, "no model and no key are configured: programs and scripts need none");
+        doctor_say(d, VERDICT_OK, NULL, "no model and no key are configured; programs and scripts need none");
         return;
     }
     if (!online && agent_setup_asks_keychain(&s)) { /* looking there may ask somebody to unlock it */
@@ -43,7 +43,7 @@ void doctor_provider(struct doctor *d)
         return;
     }
     if (!online) {
-        doctor_say(d, VERDICT_OK, NULL, "%s, model %s; not asked (--online asks)", s.opt.provider, s.opt.model);
+        doctor_say(d, VERDICT_OK, NULL, "%s, model %s; not tested (--online tests it)", s.opt.provider, s.opt.model);
         return;
     }
     if (agent_setup_ask(&s, &d->err))

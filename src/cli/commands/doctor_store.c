@@ -55,8 +55,8 @@ void doctor_torn(struct doctor *d)
     int64_t torn = d->info ? json_get_int(d->info, STR("torn_tails"), 0) : 0;
 
     if (torn > 0)
-        doctor_say(d, VERDICT_WARN, "nothing to do: the next write to it cuts it off and keeps it aside",
-                   "%" PRId64 " log%s in what a cut left of a write", torn, torn == 1 ? " ends" : "s end");
+        doctor_say(d, VERDICT_WARN, "nothing to do: the next write removes it and keeps it in a file",
+                   "%" PRId64 " log%s in an incomplete write", torn, torn == 1 ? " ends" : "s end");
 }
 
 void doctor_live(struct doctor *d)
@@ -73,13 +73,13 @@ void doctor_reserve(struct doctor *d)
     if (!d->info || d->is_files)
         return;
     if (json_get_int(d->info, STR("reserve_bytes"), 0) > 0)
-        doctor_say(d, VERDICT_OK, NULL, "a reserve is kept for a full disk");
+        doctor_say(d, VERDICT_OK, NULL, "space is reserved for a full disk");
     else if (d->free_bytes >= DOCTOR_SPACE_WARN)
-        doctor_say(d, VERDICT_WARN, "nothing to do: the next command that writes makes it again",
-                   "the reserve for a full disk is not there");
+        doctor_say(d, VERDICT_WARN, "nothing to do: the next command that writes creates it again",
+                   "no space is reserved for a full disk");
     else
-        doctor_say(d, VERDICT_WARN, "free some space: the next command that writes makes it again",
-                   "the reserve for a full disk is gone");
+        doctor_say(d, VERDICT_WARN, "free some space: the next command that writes creates it again",
+                   "the space reserved for a full disk is used");
 }
 
 static int on_running(void *arg, const struct tide_session_info *info)

@@ -86,10 +86,10 @@ static enum tide_code refuse_with_resume(struct cli *cli, struct tide_err *err)
 
     for (size_t i = 0; i < sizeof(not_with) / sizeof(not_with[0]); i++)
         if (args_on(&cli->args, not_with[i]))
-            return tide_fail(err, TIDE_INVALID, "--%s does not go with --resume: the session has it: leave it out",
+            return tide_fail(err, TIDE_INVALID, "--%s cannot be combined with --resume: the session has it: omit it",
                              not_with[i]);
     if (cli->args.n_operands > 0)
-        return tide_fail(err, TIDE_INVALID, "--resume runs the program that the session has: leave out '%.60s'",
+        return tide_fail(err, TIDE_INVALID, "--resume runs the program of the session: omit '%.60s'",
                          args_operand(&cli->args, 0));
     return TIDE_OK;
 }
@@ -109,7 +109,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     }
     if (cli->args.n_operands == 0)
         return tide_fail(err, TIDE_INVALID,
-                         "exec: PROGRAM is missing: give it behind --, as in `tidemark exec -- ./deploy.sh`");
+                         "exec: PROGRAM is missing: give it after --, as in `tidemark exec -- ./deploy.sh`");
     code = refuse_pairs(&cli->args, err) ? err->code : exec_program(cli, &r, err);
     program_run_done(&r);
     return code;

@@ -105,11 +105,11 @@ static void put_live(struct out *out, const struct graph_diff *d)
         const char *words;
         enum color color;
     } kinds[] = {[LIVE_SAME] = {"run this version already", COLOR_NONE},
-                 [LIVE_COMPATIBLE] = {"can go on with it", COLOR_GREEN},
-                 [LIVE_MAPPING] = {"can go on when they are told what a node is called now", COLOR_YELLOW},
-                 [LIVE_STUCK] = {"cannot go on with it", COLOR_RED}};
+                 [LIVE_COMPATIBLE] = {"can continue with it", COLOR_GREEN},
+                 [LIVE_MAPPING] = {"can continue with a mapping of node names", COLOR_YELLOW},
+                 [LIVE_STUCK] = {"cannot continue with it", COLOR_RED}};
 
-    outf(out, "\n%zu session%s under way\n", d->n_sessions, d->n_sessions == 1 ? "" : "s");
+    outf(out, "\n%zu unfinished session%s\n", d->n_sessions, d->n_sessions == 1 ? "" : "s");
     for (int i = 0; i < LIVE_FITS; i++) {
         if (!d->fits[i])
             continue;

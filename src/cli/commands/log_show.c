@@ -112,7 +112,7 @@ static enum tide_code check_options(const struct args *args, struct tide_err *er
     if (args_on(args, "last") && args_on(args, "from"))
         return tide_fail(err, TIDE_INVALID, "log show: --last and --from: give one of them");
     if (to && args_int(args, "from", 1) > to)
-        return tide_fail(err, TIDE_INVALID, "log show: --from %" PRId64 " is behind --to %" PRId64,
+        return tide_fail(err, TIDE_INVALID, "log show: --from %" PRId64 " is after --to %" PRId64,
                          args_int(args, "from", 1), to);
     return TIDE_OK;
 }

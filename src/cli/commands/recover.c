@@ -89,15 +89,15 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
     outf(out, "%*s %s: ", (int)(13 - strlen(action)), "", what->session_id);
     out_value(out, what->why);
     if (resumes && r->s.dry_run)
-        outf(out, "; it would go on");
+        outf(out, "; it would be resumed");
     else if (!what->trusted)
         outf(out, ": `tidemark sessions trust %s` shows what would run", what->session_id);
     else if (r->s.run_due && !what->has_program)
-        outf(out, "; it has no program that could be run here");
+        outf(out, "; it has no program to run here");
     else if (r->s.run_due && what->resumes >= r->s.max_resumes && !due)
-        outf(out, "; it was resumed %d times without getting further: it needs a person", what->resumes);
+        outf(out, "; it was resumed %d times without progress: it needs a person", what->resumes);
     else if (what->action == TIDE_RECOVERED_INTERRUPTED && what->has_program && !resumes)
-        outf(out, "; `tidemark resume %s` lets it go on, or %s--auto-resume live", what->session_id,
+        outf(out, "; `tidemark resume %s` resumes it, or %s--auto-resume live", what->session_id,
              r->s.run_due ? "" : "--run-due ");
     outf(out, "\n");
 }
@@ -109,7 +109,7 @@ static void say_summary(struct recovering *r)
     const struct {
         const char *words;
         int64_t n;
-    } counts[] = {{"looked at", f->looked_at},
+    } counts[] = {{"checked", f->looked_at},
                   {"interrupted", f->interrupted},
                   {"timed out", f->timed_out},
                   {"with an expired token", f->tokens_expired},
@@ -130,7 +130,7 @@ static void say_summary(struct recovering *r)
         outf(out, "%s%" PRId64 " %s", i ? ", " : "", counts[i].n, counts[i].words);
     if (r->s.run_due)
         outf(out, ", %" PRId64 " %s", r->s.dry_run ? r->s.would_resume : r->s.started,
-             r->s.dry_run ? "would go on" : "resumed");
+             r->s.dry_run ? "would be resumed" : "resumed");
     if (r->s.ended_badly)
         outf(out, ", %" PRId64 " of them failed", r->s.ended_badly);
     if (r->s.expired)
@@ -211,7 +211,7 @@ static bool start_job(void *arg, struct scheduler_job *job)
         return false; /* no room for a process now: it stays in line */
     setpgid(pid, pid);
     job->handle = pid;
-    say_job(r, "resumed", job, "goes on", -1);
+    say_job(r, "resumed", job, "runs", -1);
     return true;
 }
 
@@ -238,7 +238,7 @@ static void job_ended(void *arg, const struct scheduler_job *job, int status, bo
         snprintf(how, sizeof(how), "%s", code ? "waits again" : "finished");
     else
         snprintf(how, sizeof(how), "%s %d%s", exited ? "failed with exit status" : "was ended by signal",
-                 exited ? code : WTERMSIG(status), last ? ", and is not tried again here" : "");
+                 exited ? code : WTERMSIG(status), last ? ", and is not retried here" : "");
     say_job(arg, "ended", job, how, code);
 }
 
@@ -301,7 +301,7 @@ static void say_trouble(struct recovering *r, enum tide_code code, struct tide_e
                 strcmp(now->name, before->name) == 0 && strcmp(now->session_id, before->session_id) == 0;
 
     if (!code && r->trouble.code)
-        fprintf(stderr, "tidemark: recover: goes on\n");
+        fprintf(stderr, "tidemark: recover: continues\n");
     r->trouble = code ? *err : (struct tide_err){.code = TIDE_OK};
     if (code && !same)
         say_clean(err_text(err));

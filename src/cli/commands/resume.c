@@ -229,8 +229,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         "results from the log. A chat or a graph continues where it stopped: completed nodes do not run again. Obstacles\n"  \
         "are reported before anything is written; --dry-run lists them all. `tidemark resume ID`, `tidemark sessions\n"      \
         "resume ID` and `tidemark --resume ID` are the same.\n"                                                              \
-        "Exit status: that of the program; 0 completed; 1 failed; 2 refused; 3 not found; 4 another process owns it or an\n" \
-        "effect needs a decision; 5 damaged; 7 waits again; 8 the token is refused; 11 not trusted (`tidemark sessions\n"    \
+        "Exit status: that of the program; 0 completed; 1 failed; 2 refused; 3 not found; 4 another process holds it or\n"   \
+        "an effect needs a decision; 5 damaged; 7 waits again; 8 the token is refused; 11 not trusted (`tidemark sessions\n" \
         "trust ID`)."
 
 const struct command cmd_resume = {RESUME_COMMAND};

@@ -142,7 +142,7 @@ static enum tide_code check_options(const struct cli *cli, const struct graph_fa
     if (cli->out.json && f->output && strcmp(f->output, "json") != 0)
         return tide_fail(err, TIDE_INVALID, "--json and --output %s: give one of them", f->output);
     if (w->model && !*w->model)
-        return tide_fail(err, TIDE_INVALID, "--model is empty: name one, or leave it out");
+        return tide_fail(err, TIDE_INVALID, "--model is empty: name one, or omit it");
     return TIDE_OK;
 }
 

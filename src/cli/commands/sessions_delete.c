@@ -23,8 +23,8 @@ static const struct opt options[] = {
      .type = VALUE_TEXT,
      .value = "STATUS",
      .words = "completed failed cancelled idle interrupted waiting damaged",
-     .help = "those with this status, as `sessions list` takes it (default: what is over: nothing that runs, waits, is "
-             "interrupted or damaged, or has a message in its queue)"},
+     .help = "those with this status, as `sessions list` takes it (default: those that have ended; none that runs, "
+             "waits, is interrupted or damaged, or has a message in its queue)"},
     {.name = "kind",
      .type = VALUE_WORD,
      .value = "KIND",
@@ -32,7 +32,7 @@ static const struct opt options[] = {
      .help = "those of this kind: log, program, chat, graph"},
     {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "those of this agent (name or id)"},
     {.name = "task-id", .type = VALUE_TEXT, .value = "ID", .help = "those of this task"},
-    {.name = "dry-run", .help = "show which ones it would be; delete nothing"},
+    {.name = "dry-run", .help = "only show which ones would be deleted"},
     {.name = "yes", .letter = 'y', .help = "do not ask"},
     {.name = NULL},
 };
@@ -101,15 +101,15 @@ static enum tide_code ask(struct cli *cli, const struct housekeeping *h, bool *r
         return TIDE_OK;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return tide_fail(err, TIDE_INVALID,
-                         "sessions delete: %zu session%s would be deleted for good, and nobody can be asked here: give "
-                         "--yes, or look with --dry-run",
+                         "sessions delete: %zu session%s would be deleted permanently, and there is no terminal to "
+                         "ask at: give --yes, or check with --dry-run",
                          h->n, h->n == 1 ? "" : "s");
     out_init(&people);
     people.tty = true;
     print_found(&people, h, false);
     fwrite(people.text.ptr, 1, people.text.len, stderr);
     out_done(&people);
-    fprintf(stderr, "Delete %zu session%s for good? [y/N] ", h->n, h->n == 1 ? "" : "s");
+    fprintf(stderr, "Delete %zu session%s permanently? [y/N] ", h->n, h->n == 1 ? "" : "s");
     *ret_yes = fgets(line, sizeof(line), stdin) && yes_no_word(str_from(line)) == YES_NO_YES;
     return TIDE_OK;
 }

@@ -160,8 +160,8 @@ static enum tide_code export_to(struct exporting *e, tide_session *session, cons
 
     if (stat(path, &st) != 0) {
         if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-            return tide_fail(err, TIDE_NOT_FOUND,
-                             "export: '%.200s' is a symbolic link that leads nowhere: name the file itself", path);
+            return tide_fail(err, TIDE_NOT_FOUND, "export: '%.200s' is a broken symbolic link: name the file itself",
+                             path);
         return export_to_file(e, session, path, err);
     }
     if (fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == st.st_dev && out.st_ino == st.st_ino)
@@ -235,10 +235,10 @@ static enum tide_code spool_input(struct importing *in, const char *dir, struct 
     long n = 0;
 
     if (fd < 0)
-        return tide_fail_errno(err, errno, "import: keep what comes in, in TMPDIR");
+        return tide_fail_errno(err, errno, "import: store the input in TMPDIR");
     while (fd != in->fd && (n = on_read(in, bytes, sizeof(bytes))) > 0)
         if (write(fd, bytes, (size_t)n) != n) {
-            tide_fail_errno(err, errno, "import: keep what comes in, in TMPDIR");
+            tide_fail_errno(err, errno, "import: store the input in TMPDIR");
             close(fd);
             return err->code;
         }

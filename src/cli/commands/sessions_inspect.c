@@ -100,9 +100,9 @@ static void print_text(struct out *out, struct inspection *i, bool memory_asked)
     out_field(out, "node", c->node);
     out_field(out, "next node", c->next_node);
     out_field(out, "description", c->description);
-    out_field(out, "clean", c->is_clean ? "yes" : "no: something failed or was tried again before it");
+    out_field(out, "clean", c->is_clean ? "yes" : "no: something failed or was retried before it");
     out_field(out, "resumable",
-              c->rolled_back       ? "no: a rollback has cut it off"
+              c->rolled_back       ? "no: a rollback has undone it"
               : c->can_resume_from ? "yes"
                                    : "no: an effect or branch was unsettled");
     print_path(out, i);

@@ -8,7 +8,7 @@
 #include "engine/shapes.h"
 
 static const struct opt options[] = {
-    {.name = "withdraw", .type = VALUE_TEXT, .value = "QUEUE_ID", .help = "take this message out of the queue"},
+    {.name = "withdraw", .type = VALUE_TEXT, .value = "QUEUE_ID", .help = "remove this message from the queue"},
     {.name = NULL},
 };
 

@@ -148,5 +148,5 @@ const struct command cmd_sessions_show = {
     .run = run,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
-    .help = "show a session: its status, the reason, and which process owns it",
+    .help = "show a session: its status, the reason, and which process holds it",
 };

@@ -19,8 +19,8 @@ static const struct opt options[] = {
      .type = VALUE_WORD,
      .value = "FORMAT",
      .words = "text markdown html",
-     .help = "text (the default), markdown, or html: one page that needs nothing else and runs nothing"},
-    {.name = "full", .help = "with text: all of what tools printed, not the first lines"},
+     .help = "text (the default), markdown, or html: one self-contained page without scripts"},
+    {.name = "full", .help = "with text: the complete results of tools"},
     {.name = NULL},
 };
 

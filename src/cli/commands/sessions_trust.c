@@ -42,7 +42,7 @@ static enum tide_code run_one(struct cli *cli, struct tide_err *err)
     if (!cli->out.json)
         trust_print(&cli->out, shown);
     if (trust)
-        code = trust_ask(cli, "trust it as it stands?", err);
+        code = trust_ask(cli, "trust it as it is?", err);
     if (trust && !code)
         code = tide_session_trust(session, text.ptr, NULL, err);
     if (cli->out.json && (!code || code == TIDE_UNTRUSTED)) {
@@ -50,7 +50,7 @@ static enum tide_code run_one(struct cli *cli, struct tide_err *err)
         out_shape(&cli->out, &shape_trust, &(struct trust_report){trust && !code, buf_view(&safe)});
     }
     if (trust && !code && !cli->out.json)
-        outf(&cli->out, "trusted; `tidemark why %s` says how it goes on\n", tide_session_id(session));
+        outf(&cli->out, "trusted; `tidemark why %s` shows how to continue\n", tide_session_id(session));
     return code;
 }
 
@@ -116,7 +116,7 @@ static enum tide_code run_all(struct cli *cli, struct tide_err *err)
     texts = mem_array(u.n + 1, sizeof(*texts));
     for (size_t i = 0; i < u.n && !code; i++)
         code = trust_each(cli, u.ids[i], &texts[i], false, err);
-    snprintf(question, sizeof(question), "trust %s %zu session%s as they stand?", u.n == 1 ? "this" : "these", u.n,
+    snprintf(question, sizeof(question), "trust %s %zu session%s as they are?", u.n == 1 ? "this" : "these", u.n,
              u.n == 1 ? "" : "s");
     if (!code && u.n && !show)
         code = trust_ask(cli, question, err);

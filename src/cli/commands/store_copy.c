@@ -78,7 +78,7 @@ static enum tide_code open_one(const struct copying *c, const char *url, bool is
     opt.key = opt.key_len ? c->key[is_dst] : NULL;
     code = tide_store_open(url, &opt, ret_store, err);
     if (code == TIDE_WRONG_KEY && is_dst)
-        tide_fail(err, code, "its key is another one or missing: give --dst-key-file FILE, or --dst-no-key");
+        tide_fail(err, code, "its key differs or is missing: give --dst-key-file FILE, or --dst-no-key");
     else if (code == TIDE_NOT_FOUND && !is_dst) {
         tide_fail(err, code, "no store at '%.200s': name one that is there", store_url_path(url));
         tide_about(err, TIDE_SUBJECT_FILE, store_url_path(url));
@@ -127,7 +127,7 @@ static enum tide_code open_both(struct copying *c, struct tide_err *err)
     struct stat x, y;
 
     if (args_text(args, "store"))
-        return tide_fail(err, TIDE_INVALID, "copy: --store names no part of it: give SRC and DST");
+        return tide_fail(err, TIDE_INVALID, "copy: --store is not used here: give SRC and DST");
     if (store_url_given(args_operand(args, 0), "SRC", &src, err) ||
         store_url_given(args_operand(args, 1), "DST", &dst, err))
         return tide_wrap(err, "copy");
@@ -209,9 +209,9 @@ static enum tide_code conclude_copy(struct copying *c, enum tide_code code, stru
     if (r->sessions && out_flush(&c->cli->out, &write_err))
         return tide_err_copy(err, &write_err);
     if (code == TIDE_CANCELLED && stop_signal) /* which by itself ends a command without a word */
-        fputs("tidemark: copy: stopped: the same command goes on with what is missing\n", stderr);
+        fputs("tidemark: copy: stopped: run the same command again to copy the rest\n", stderr);
     if (code == TIDE_FULL || code == TIDE_UNKNOWN || code == TIDE_BUSY)
-        return tide_wrap(err, "the same command goes on with what is missing");
+        return tide_wrap(err, "run the same command again to copy the rest");
     return code;
 }
 

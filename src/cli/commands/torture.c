@@ -46,13 +46,11 @@ static const struct opt options[] = {
     {.name = "seed",
      .type = VALUE_INT,
      .value = "N",
-     .help = "the seed of random choices (default: a new one each "
-             "time)"},
+     .help = "the seed of random choices (default: a new one each time)"},
     {.name = "script",
      .type = VALUE_FILE,
      .value = "FILE",
-     .help = "answer from this file, without an account or "
-             "network"},
+     .help = "answer from this file, without an account or network"},
     {.name = "yes", .help = "allow every tool of agents that the configuration does not deny"},
     {.name = "keep", .help = "keep the store with all sessions, even if nothing failed"},
     {.name = NULL},
@@ -137,14 +135,13 @@ static void put_tried(struct out *out, const struct torture_report *r, bool rand
     char seed[80] = "";
 
     if (random || r->tried < r->found)
-        snprintf(seed, sizeof(seed), "; what was random: --seed %" PRId64, r->seed);
+        snprintf(seed, sizeof(seed), "; random seed: --seed %" PRId64, r->seed);
     row(out, "crash points",
         "%" PRId64 " of %" PRId64 ": %" PRId64 " before an append, %" PRId64 " after one, %" PRId64 " inside a node%s",
         r->tried, r->found, r->before_append, r->after_append, r->inside_node,
         r->tried < r->found ? "; --crash-points all tries them all" : "");
     if (r->reached < r->tried)
-        row(out, "",
-            "%" PRId64 " of them did not come up again: what runs at once is recorded in another order each time",
+        row(out, "", "%" PRId64 " of them were not reached again: the order of parallel events differs each time",
             r->tried - r->reached);
     row(out, "killed and resumed", "%" PRId64 " time%s, %" PRId64 " time%s%s", r->kills, s_of(r->kills), r->resumes,
         s_of(r->resumes), seed);
@@ -152,20 +149,20 @@ static void put_tried(struct out *out, const struct torture_report *r, bool rand
 
 static void put_fine(struct out *out, const struct torture_report *r)
 {
-    row(out, "cut and run again", "%" PRId64 "%s", r->ran_again,
-        r->ran_again ? "  (not declared `once`, and not complete: that is what may happen)" : "");
+    row(out, "interrupted and run again", "%" PRId64 "%s", r->ran_again,
+        r->ran_again ? "  (not declared `once`, and not complete: this is allowed)" : "");
     if (r->happened + r->retried)
         row(out, "asked a person",
-            "%" PRId64 "  (a `once` node was cut: %" PRId64 " had ended and %s said to have happened, %" PRId64
+            "%" PRId64 "  (a `once` node was interrupted: %" PRId64 " had ended and %s said to have happened, %" PRId64
             " had begun and %s let run again)",
             r->happened + r->retried, r->happened, r->happened == 1 ? "was" : "were", r->retried,
             r->retried == 1 ? "was" : "were");
     if (r->left)
-        row(out, "outlived their graph", "%" PRId64 " process%s of a killed one that still ran when it had gone on",
+        row(out, "outlived their graph", "%" PRId64 " process%s of a killed run that still ran after the resume",
             r->left, r->left == 1 ? "" : "es");
     if (r->faults[FAULT_UNJUDGED].n)
         row(out, "not judged",
-            "%zu  (it went another way after the word that `once` node %s had happened: what that gave was lost with it)",
+            "%zu  (it took another path after `once` node %s was said to have happened: its result was lost)",
             r->faults[FAULT_UNJUDGED].n, r->faults[FAULT_UNJUDGED].at[0].node);
     for (size_t i = 0; i < r->n_unsteady; i++)
         row(out, i ? "" : "not deterministic", "%s  (%s: not compared)", r->unsteady[i].what, r->unsteady[i].why);
@@ -186,13 +183,14 @@ static void print_text(struct out *out, const struct torture_report *r, bool ran
         put_faults(out, r, (enum torture_fault_kind)kind);
     outf(out, "\n  ");
     if (!r->right)
-        out_colored(out, COLOR_RED, "This is wrong: what was promised was not kept.");
+        out_colored(out, COLOR_RED, "This is wrong: a guarantee was broken.");
     else
         out_colored(
             out, COLOR_GREEN,
             r->faults[FAULT_UNJUDGED].n
-                ? "Nothing was lost, nothing that was complete ran again, and where it was judged the end was the same."
-                : "Nothing was lost, nothing that was complete ran again, and it always came to the same end.");
+                ? "Nothing was lost, nothing that was complete ran again, and where it was judged the result was the "
+                  "same."
+                : "Nothing was lost, nothing that was complete ran again, and the result was always the same.");
     outf(out, "  (%.1f s)\n", (double)r->ms / 1000);
     out_wrap(out, from);
     if (r->store)

@@ -82,7 +82,7 @@ static bool ask_text(const struct asker *k, struct buf *ret)
     struct str text;
 
     do {
-        if (line_edit_read(k->answers, "answer (empty leaves it parked): ", &line) != LINE_OK)
+        if (line_edit_read(k->answers, "answer (empty leaves it waiting): ", &line) != LINE_OK)
             return false;
         text = str_trim(buf_view(&line));
     } while (!str_is_utf8(text, NULL));

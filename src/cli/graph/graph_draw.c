@@ -440,7 +440,7 @@ static void note_used(struct arena *a, const struct graph_outline *g, bool used[
 static void put_legend(struct arena *a, struct out *out, const struct graph_outline *g, int columns)
 {
     static const char *const ways[] = {"→ X  CONDITION: to X if it holds (the first of them)",
-                                       "→ X, Y  at once: to all of them, side by side", "↺ X, ┊: back to X, a loop"};
+                                       "→ X, Y  at once: to all of them, in parallel", "↺ X, ┊: back to X, a loop"};
     bool used[LEGEND_SIZE] = {false};
     int left = columns;
 

@@ -42,7 +42,7 @@ static enum tide_code ask_secret(struct buf *memory, const char *key, const char
     if (in.buf.ptr)
         explicit_bzero(in.buf.ptr, in.buf.len);
     line_reader_done(&in);
-    return got == LINE_STOPPED ? tide_fail(err, TIDE_CANCELLED, "stopped, and nothing was done") : TIDE_OK;
+    return got == LINE_STOPPED ? tide_fail(err, TIDE_CANCELLED, "stopped; nothing was done") : TIDE_OK;
 }
 
 enum tide_code graph_ask_missing(const struct graph_missing *list, struct buf *memory, bool *ret_asked,
@@ -65,5 +65,5 @@ enum tide_code graph_ask_missing(const struct graph_missing *list, struct buf *m
 void graph_say_unread(void *arg, const char *key, const char *near)
 {
     (void)arg;
-    say("nobody reads '%.60s'%s%.60s%s", key, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+    say("no node reads '%.60s'%s%.60s%s", key, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }

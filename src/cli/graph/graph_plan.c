@@ -8,9 +8,9 @@
 
 static const char *state_text(struct str state)
 {
-    static const char *const words[][2] = {{"running", "was cut"},
-                                           {"retry", "is to be tried again"},
-                                           {"deciding", "asks where to go on"},
+    static const char *const words[][2] = {{"running", "was interrupted"},
+                                           {"retry", "is to be retried"},
+                                           {"deciding", "asks for the next node"},
                                            {"withdrawn", "never began"},
                                            {"failed", "failed"}};
 
@@ -34,7 +34,7 @@ static void show_nodes(struct out *out, struct arena *a, const struct json *plan
     const struct json *list = json_get(plan, STR("nodes_to_run"));
 
     show_texts(out, a, plan, "complete", "complete", "");
-    show_texts(out, a, plan, "failed", "failed", " (the others went on)");
+    show_texts(out, a, plan, "failed", "failed", " (the others continued)");
     for (const struct json *m = list ? list->first : NULL; m; m = m->next) {
         struct str node = json_get_text(a, m, STR("node")), state = json_get_text(a, m, STR("state"));
 
@@ -55,11 +55,11 @@ static void show_plan(struct out *out, struct arena *a, const struct json *plan,
     out_field(out, "session", arena_dup(a, json_get_text(a, plan, STR("session_id"))).ptr);
     out_field(out, "from",
               checkpoint.len ? arena_printf(a, "checkpoint %.*s, seq %" PRId64, STR_ARG(checkpoint), seq)
-                             : arena_printf(a, "where it stands, seq %" PRId64, seq));
+                             : arena_printf(a, "the current position, seq %" PRId64, seq));
     out_field(out, "does",
-              str_eq(action, STR("fork"))       ? "begins a fork there"
+              str_eq(action, STR("fork"))       ? "starts a fork there"
               : str_eq(action, STR("rollback")) ? "goes back there"
-                                                : "goes on");
+                                                : "continues");
     show_nodes(out, a, plan);
     for (const struct json *m = sets ? sets->first : NULL; m; m = m->next) /* what they are set to may be a secret */
         out_field(out, "sets",

@@ -191,7 +191,7 @@ static int take_next(void *arg, const struct tide_session_info *info)
         s->next = arena_printf(a, "find out whether it happened, then `%s`%s%s%s", offered[0],
                                offered[1] ? " or `" : "", offered[1] ? offered[1] : "", offered[1] ? "`" : "");
     else
-        s->next = arena_printf(a, "%s`%s` goes on", has_argument(a, next, "graph") ? "mend the graph, then " : "",
+        s->next = arena_printf(a, "%s`%s` continues", has_argument(a, next, "graph") ? "correct the graph, then " : "",
                                offered[0]);
     return 0;
 }
@@ -213,9 +213,9 @@ static enum tide_code conclude_graph(struct cli *cli, const struct graph_ending 
         put_memory(&cli->out, e);
     if (e->code) { /* one line: what, and the command that goes on */
         (void)!session_show_next(e->session, take_next, s, &ignored);
-        err_advise(err, s->next
-                            ? s->next
-                            : arena_printf(&s->arena, "`tidemark why %s` shows how to go on", e->result->session_id));
+        err_advise(err,
+                   s->next ? s->next
+                           : arena_printf(&s->arena, "`tidemark why %s` shows how to continue", e->result->session_id));
         say("%s", err_text(err));
     }
     cli->exit_status = e->code == TIDE_CANCELLED && stop_signal ? 128 + stop_signal : tide_code_exit(e->code);

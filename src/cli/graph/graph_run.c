@@ -64,7 +64,7 @@ static void on_event(void *arg, const struct tide_graph_event *e)
             fprintf(stderr, "session %s\n", id);
     }
     if (signals_stopped() && !atomic_exchange(&d->told, true))
-        graph_view_say(d->view, "stopping…, to go on later; again to leave at once");
+        graph_view_say(d->view, "stopping…; it can be resumed; again to exit at once");
     /* Who waits for it wants to know why it stands still, however quiet it is to be. */
     if (e->what == TIDE_GRAPH_NOTICE && e->delay_ms < 0 && d->face->quiet && d->how != END_STREAM &&
         !atomic_exchange(&d->held, true))

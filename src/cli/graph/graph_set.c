@@ -58,7 +58,7 @@ static enum tide_code read_file(const struct setting *s, const char *path, struc
     enum tide_code code;
 
     if (!*path)
-        return tide_fail(err, TIDE_INVALID, "--set %.*s: give the file behind @, or KEY==TEXT for a text", KEY_ARG(s));
+        return tide_fail(err, TIDE_INVALID, "--set %.*s: give the file after @, or KEY==TEXT for a text", KEY_ARG(s));
     if (fd < 0)
         return advise(tide_fail_errno(err, errno, "--set %.*s: open '%.150s'", KEY_ARG(s), path),
                       "name a file that can be read, or give KEY==TEXT for a text that begins with @", err);
@@ -125,7 +125,7 @@ static enum tide_code put_value(struct sets *all, const struct setting *s, struc
     struct json *v = NULL;
 
     if (s->json && json_parse(&a, text, NULL, &v, NULL, NULL))
-        return tide_fail(err, TIDE_INVALID, "--set %.*s: what stands behind := is no JSON; a text is KEY=TEXT",
+        return tide_fail(err, TIDE_INVALID, "--set %.*s: the value after := is not JSON; a text is KEY=TEXT",
                          KEY_ARG(s));
     if (!s->json && !str_is_utf8(text, NULL))
         return tide_fail(err, TIDE_INVALID, "--set %.*s: a text must be valid UTF-8", KEY_ARG(s));

@@ -92,7 +92,7 @@ static void take_tasks(struct graph_view *v, struct arena *a, const struct json 
         r->sign = str_eq(state, STR("failed")) ? SIGN_FAILED : SIGN_WAITING;
         snprintf(r->note, sizeof(r->note), "%s",
                  str_eq(state, STR("failed"))    ? "failed before"
-                 : str_eq(state, STR("running")) ? "was cut"
+                 : str_eq(state, STR("running")) ? "was interrupted"
                                                  : "");
     }
 }
@@ -432,7 +432,7 @@ static void put_dropped(struct buf *out, const struct graph_view *v, enum tide_c
         n += view_is_dropped(v, i);
     if (!n || (code != TIDE_OK && code != TIDE_WAITING))
         return;
-    buf_addf(out, "; %zu node%s failed, the others went on", n, plural((int64_t)n));
+    buf_addf(out, "; %zu node%s failed, the others continued", n, plural((int64_t)n));
     for (size_t i = 0; i < v->g->n_nodes && said < 3; i++)
         if (view_is_dropped(v, i))
             buf_addf(out, "%s%s", said++ ? ", " : ": ", v->rows[i].node->id.ptr);
@@ -447,7 +447,7 @@ static void sum_up(const struct graph_view *v, enum tide_code code)
 
     buf_addf(&line, "%s: %" PRId64 " node%s",
              code == TIDE_OK          ? "completed"
-             : code == TIDE_WAITING   ? "parked"
+             : code == TIDE_WAITING   ? "waiting"
              : code == TIDE_CANCELLED ? "stopped"
                                       : "failed",
              v->nodes, plural(v->nodes));

@@ -123,14 +123,14 @@ static void draw_item(const struct drawing *d, const struct tl_run *run, const s
               item->name, item->word);
     put_span(d, item->from, open ? run->to : item->to, look, item->outcome == TL_CUT ? "✗" : NULL);
     row_end(d, known && item->outcome != TL_CUT ? tl_took(took, item->end_ms - item->start_ms) : "",
-            tl_outcome_word(item), look.color);
+            item->again && item->outcome == TL_RAN ? "ran again" : tl_outcome_word(item), look.color);
     put_note(d, "│", item->found);
     put_note(d, "│", item->note);
     if (item->tries > 1)
         snprintf(tries, sizeof(tries), "%d attempts", item->tries);
     put_note(d, "│", tries);
     if ((item->type == TL_WAIT || item->type == TL_SLEEP) && item->outcome == TL_RAN && item->kept > 0) {
-        snprintf(tries, sizeof(tries), "went on from here: %" PRId64 " finished %s%s not run again", item->kept,
+        snprintf(tries, sizeof(tries), "continued from here: %" PRId64 " finished %s%s not run again", item->kept,
                  d->t->sum.nodes ? "node" : "step", item->kept == 1 ? "" : "s");
         put_note(d, "│", tries);
     }
@@ -139,7 +139,7 @@ static void draw_item(const struct drawing *d, const struct tl_run *run, const s
 /* "⋮ 960 more: 958 ran, 2 failed" */
 static void draw_omitted(const struct drawing *d, const struct tl_run *run)
 {
-    static const char *const words[TL_OUTCOMES] = {"open", "ran", "failed", "unknown", "cut", "settled"};
+    static const char *const words[TL_OUTCOMES] = {"open", "ran", "failed", "unknown", "interrupted", "settled"};
     char text[160];
     int64_t n = 0;
     size_t len;
@@ -252,7 +252,7 @@ static const struct {
 } ends[] = {
     [TL_RUN_OPEN] = {"▸", "running", COLOR_GREEN},
     [TL_RUN_GONE] = {"✗", "its process is gone", COLOR_RED},
-    [TL_RUN_WAITS] = {"◆", "parked: nothing runs", COLOR_CYAN},
+    [TL_RUN_WAITS] = {"◆", "waiting: nothing runs", COLOR_CYAN},
     [TL_COMPLETED] = {"✓", "completed", COLOR_GREEN},
     [TL_RUN_FAILED] = {"✗", "failed", COLOR_RED},
     [TL_CANCELLED] = {"■", "cancelled", COLOR_YELLOW},
@@ -269,7 +269,7 @@ static void draw_end(const struct drawing *d, const struct tl_run *run)
     if (run->number == 0)
         return;
     snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s", ends[run->end].word, says ? " (" : "", says ? reason : "",
-             says ? ")" : "", run->ended_ms ? run->late ? ", noticed at " : " at " : "",
+             says ? ")" : "", run->ended_ms ? run->late ? ", detected at " : " at " : "",
              run->ended_ms ? time_clock(clock, run->ended_ms) : "", run->error[0] ? ": " : "", run->error);
     outf(out, " ");
     tl_put_colored(out, ends[run->end].color, ends[run->end].glyph, 1);
@@ -403,12 +403,12 @@ static void draw_summary(const struct drawing *d)
         int64_t n;
         const char *one, *many; /* many NULL: the same */
         bool always;
-    } parts[] = {{s->begun_again, "cut and run again", NULL, false},
-                 {s->settled, "cut and found to have happened", NULL, false},
+    } parts[] = {{s->begun_again, "interrupted and run again", NULL, false},
+                 {s->settled, "interrupted and found to have happened", NULL, false},
                  {s->failed, "failed", NULL, false},
                  {s->unknown, "unknown", NULL, false},
-                 {s->cut, "cut", NULL, false},
-                 {s->open, "under way", NULL, false},
+                 {s->cut, "interrupted", NULL, false},
+                 {s->open, "running", NULL, false},
                  {s->waits, "wait", "waits", true},
                  {s->sleeps, "sleep", "sleeps", false},
                  {s->interruptions, "interruption", "interruptions", true}};
@@ -424,7 +424,7 @@ static void draw_summary(const struct drawing *d)
     }
     outf(d->out, "\n");
     if (s->not_compared)
-        outf(d->out, "%sthe last %" PRId64 " were not looked at for repetition: there are too many%s\n",
+        outf(d->out, "%sthe last %" PRId64 " were not checked for repetition: there are too many%s\n",
              color_code(d->out, COLOR_DIM), s->not_compared, color_code(d->out, COLOR_NONE));
 }
 
