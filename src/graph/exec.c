@@ -138,6 +138,7 @@ void exec_notice_edge(struct exec *x, const char *from, const char *to, const ch
 
 static void tell_all(struct exec *x)
 {
+    INVARIANT(!x->draft.n && !x->run->queue.n); /* what is told is on disk */
     for (size_t i = 0; i < x->n_notes; i++) {
         struct note *n = &x->notes[i];
 
@@ -322,6 +323,7 @@ static struct job *take_job(struct exec *x)
 
     if (!j || x->halting)
         return NULL;
+    INVARIANT(!x->draft.n || (!x->must_sync && !x->must_hold)); /* what touches the world has its start on disk */
     x->todo = j->next;
     j->next = NULL;
     while (i < x->capacity && x->jobs[i])
@@ -476,6 +478,7 @@ static enum tide_code end_stuck(struct exec *x, struct tide_err *err)
     struct map_entry *e = map_next(&p->active, NULL);
 
     e = e ? e : map_next(&p->ready, NULL);
+    INVARIANT(e);
     x->failed_node = mem_dup(map_key(e));
     snprintf(x->failed_code, sizeof x->failed_code, "stuck");
     tide_fail_node(&x->err, TIDE_FAILED, x->failed_node, "is left and cannot continue");
@@ -525,6 +528,8 @@ enum tide_code exec_run(struct exec *x, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
 
+    INVARIANT(x->run && !x->run->over && x->view != x->s->state);
+    INVARIANT(x->capacity > 0 && x->capacity <= (int)(sizeof x->jobs / sizeof x->jobs[0]));
     for (;;) {
         work_until_quiet(x);
         if (x->halting || x->code)

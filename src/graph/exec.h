@@ -69,7 +69,6 @@ struct job {
     struct buf inputs, memory;    /* JSON objects */
     struct str output;            /* deciding: what it gave; in the arena */
     atomic_bool halt;             /* it is to end */
-    bool durable;                 /* its start must be on disk before it begins */
     char turn_mark[TIDE_ID_SIZE]; /* checkpoint of its last turn that was not told yet; "": none */
 
     /* what came of it */

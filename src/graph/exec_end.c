@@ -223,6 +223,7 @@ void end_decided(struct exec *x, struct job *j)
 {
     const char *next = ways_put(j);
 
+    INVARIANT(j->deciding);
     exec_open_node(x, "node.decided", j->name, j->visit);
     json_out_kstr_opt(&x->draft.out, STR("next_node"), str_from(next));
     exec_close(x);

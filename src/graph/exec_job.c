@@ -23,6 +23,7 @@ static struct job *make_job(struct exec *x, const struct place *p, const char *n
                       .memory = BUF_INIT(SIZE_MAX / 4),
                       .result = NODE_WORK_RESULT_INIT,
                       .arena = ARENA_INIT};
+    INVARIANT(str_starts(str_from(name), p->frame));
     j->place.frame.ptr = j->name; /* it is the beginning of the name */
     run_idempotency(j->key, x->run, arena_printf(&j->arena, "node:%s#%" PRId64, name, t->visit));
     return j;
@@ -119,6 +120,8 @@ static void run_body(struct job *j)
     b.fn_arg = c ? c->arg : NULL;
     j->ok = node_work_run(&b, &j->result);
     j->unbegun = j->result.unbegun;
+    INVARIANT(!j->ok ||
+              (!j->unbegun && !j->result.unknown)); /* what has given its outputs began, and is known to have */
     secrets_clean_line(j->x->s->store->secrets, j->result.message, sizeof j->result.message);
 }
 

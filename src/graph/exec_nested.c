@@ -200,6 +200,7 @@ struct str inner_item(struct exec *x, struct str frame, int64_t index)
     const struct map *scope = position_scope(&x->view->content, frame, false);
     const struct cursor *c = scope ? cursor_of(x, frame, scope) : NULL;
 
+    INVARIANT(index >= 0);
     return c && index < c->total ? c->at[index] : STR("null");
 }
 
@@ -240,6 +241,7 @@ static void open_items(struct exec *x, const struct place *p, struct str frame, 
         if (x->halting || map_get(&x->cursors, frame) != c)
             return; /* the item failed at once, and the map with it */
         c->next++;
+        INVARIANT(c->next <= c->total);
     }
 }
 

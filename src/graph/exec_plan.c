@@ -302,6 +302,7 @@ void plan_begin(struct exec *x, const char *name)
 
     if (!place_find(x->graph, str_from(name), &p) || !check_steps(x, name))
         return;
+    INVARIANT(t || p.map);
     name = arena_dup(&x->scratch, str_from(name)).ptr;
     if (!p.map)
         checkpoint_before(x, &p, name);

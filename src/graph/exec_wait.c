@@ -17,6 +17,7 @@ void wait_drop(struct exec *x)
 {
     struct blocked *b = x->blocked;
 
+    INVARIANT(b);
     x->blocked = b->next;
     blocked_free(b);
 }

@@ -135,6 +135,7 @@ enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, c
         code = outlook_fall_back(o, err);
     if (o->opt->fallback)
         put_final_first(o);
+    INVARIANT(!o->x->run); /* what is drafted is for its view alone */
     return code;
 }
 
