@@ -133,7 +133,7 @@ static void ask(tide_store *store, tide_session *s)
 
 static void check_taken(tide_store *store, int64_t n)
 {
-    const struct tide_new_event more = {"message.user", "{\"turn\":1}", 0};
+    const struct tide_new_event more = {"message.user", "{\"turn\":1,\"content\":\"hi\"}", 0};
     char *texts[MAX_EVENTS + 1] = {NULL}, id[TIDE_ID_SIZE];
     tide_session *s = NULL;
     enum tide_code code;

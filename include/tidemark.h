@@ -248,7 +248,8 @@ struct tide_hint {
     X(KEY, 5, "key")   /* of a graph's memory, of the values of a program, of the settings */                          \
     X(FILE, 6, "file") /* `name` "": what was read, not from a file; `position` is the line */                         \
     X(CHECKPOINT, 7, "checkpoint")                                                                                     \
-    X(ARGUMENT, 8, "argument") /* of the call: named as in the arguments of actions */
+    X(ARGUMENT, 8, "argument") /* of the call: named as in the arguments of actions */                                 \
+    X(FIELD, 9, "field")       /* of an event that was to be appended */
 
 enum tide_subject {
 #define TIDE_SUBJECT_ENUM(name, number, text) TIDE_SUBJECT_##name = (number),

@@ -28,6 +28,8 @@
 
 #define UNUSED __attribute__((unused))
 
+#define SAID "{\"content\":\"hi\"}" /* of a message that only has to be one */
+
 /* ---- Choices that follow from a seed ------------------------------------------------------------------------ */
 
 struct rng {

@@ -9,19 +9,20 @@
     {                                                                                                                  \
         __VA_ARGS__,                                                                                                   \
         {                                                                                                              \
-            NULL, F_ANY, false                                                                                         \
+            NULL, F_ANY, FIELD_OPTIONAL                                                                                \
         }                                                                                                              \
     }
-#define NEED true
-#define OPT false
+#define NEED FIELD_REQUIRED
+#define OPT FIELD_OPTIONAL
+#define ONE FIELD_ONE_OF
 #define WHERE                                                                                                          \
     {"turn", F_INT, OPT}, {"node", F_STRING, OPT}, {"visit", F_INT, OPT},                                              \
     {                                                                                                                  \
         "branch", F_STRING, OPT                                                                                        \
     }
-#define MESSAGE                                                                                                        \
-    FIELDS({"message_id", F_STRING, OPT}, WHERE, {"content", F_ANY, OPT}, {"tool_calls", F_ARRAY, OPT},                \
-           {"tool_call_id", F_STRING, OPT}, {"tool_name", F_STRING, OPT}, {"images", F_ARRAY, OPT},                    \
+#define MESSAGE(content, calls, call_id)                                                                               \
+    FIELDS({"message_id", F_STRING, OPT}, WHERE, {"content", F_ANY, content}, {"tool_calls", F_CALLS, calls},          \
+           {"tool_call_id", F_STRING, call_id}, {"tool_name", F_STRING, OPT}, {"images", F_ARRAY, OPT},                \
            {"image_data", F_OBJECT, OPT})
 #define RUN_END                                                                                                        \
     FIELDS({"run_id", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"by", F_STRING, OPT}, {"error", F_ANY, OPT},         \
@@ -90,9 +91,9 @@ static const struct kind kinds[] = {
     {"queue.added", KIND_INPUT | KIND_MOVES, FIELDS({"queue_id", F_STRING, NEED}, {"content", F_ANY, OPT}), ledger_queue_added, NULL},
     {"queue.taken", 0, FIELDS({"queue_id", F_STRING, NEED}), ledger_queue_taken, NULL},
     {"queue.withdrawn", KIND_INPUT, FIELDS({"queue_id", F_STRING, NEED}, {"by", F_STRING, OPT}), ledger_queue_taken, NULL},
-    {"message.user", KIND_MESSAGE, MESSAGE, ledger_turn, content_message},
-    {"message.assistant", KIND_MESSAGE, MESSAGE, ledger_turn, content_message},
-    {"message.tool", KIND_MESSAGE, MESSAGE, ledger_turn, content_message},
+    {"message.user", KIND_MESSAGE, MESSAGE(NEED, OPT, OPT), ledger_turn, content_message},
+    {"message.assistant", KIND_MESSAGE, MESSAGE(ONE, ONE, OPT), ledger_turn, content_message},
+    {"message.tool", KIND_MESSAGE, MESSAGE(NEED, OPT, NEED), ledger_turn, content_message},
     {"llm.request", 0, FIELDS(WHERE, {"model", F_STRING, OPT}), ledger_turn, content_turn},
     {"llm.usage", 0, FIELDS(WHERE, {"input_tokens", F_INT, OPT}, {"output_tokens", F_INT, OPT}, {"cached_tokens", F_INT, OPT}, {"cost", F_NUMBER, OPT}),
      ledger_usage, NULL},
@@ -184,6 +185,19 @@ bool kind_is_valid(struct str name)
     return true;
 }
 
+static bool is_text(const struct json *v)
+{
+    return v && v->type == JSON_STRING;
+}
+
+static bool are_calls(const struct json *v)
+{
+    for (const struct json *c = v->first; c; c = c->next)
+        if (c->type != JSON_OBJECT || !is_text(json_get(c, STR("id"))) || !is_text(json_get(c, STR("name"))))
+            return false;
+    return v->type == JSON_ARRAY;
+}
+
 static bool fits(enum field_type type, const struct json *v)
 {
     int64_t n;
@@ -203,12 +217,15 @@ static bool fits(enum field_type type, const struct json *v)
         return v->type == JSON_OBJECT || v->type == JSON_NULL;
     case F_ARRAY:
         return v->type == JSON_ARRAY || v->type == JSON_NULL;
+    case F_CALLS:
+        return v->type == JSON_NULL || are_calls(v);
     }
     return false;
 }
 
-static const char *const type_words[] = {"anything",      "a string",  "an integer", "a number",
-                                         "true or false", "an object", "an array"};
+static const char *const type_words[] = {
+    "a value",       "a string",  "an integer", "a number",
+    "true or false", "an object", "an array",   "an array of objects with \"id\" and \"name\""};
 
 static inline bool is_named(const struct json *member, const char *name)
 {
@@ -238,6 +255,39 @@ static bool is_reserved(const struct json *member)
     return false;
 }
 
+static bool has_value(const struct field *f, const struct json *body)
+{
+    const struct json *v = json_get(body, str_from(f->name));
+
+    return v && v->type != JSON_NULL;
+}
+
+static enum tide_code fail_missing(const struct kind *kind, const struct field *f, const struct json *body,
+                                   struct tide_err *err)
+{
+    if (json_get(body, str_from(f->name)))
+        tide_fail(err, TIDE_INVALID, "%s: '%s' must be %s, not null", kind->name, f->name, type_words[f->type]);
+    else
+        tide_fail(err, TIDE_INVALID, "%s: '%s' is missing: it needs %s", kind->name, f->name, type_words[f->type]);
+    return tide_about(err, TIDE_SUBJECT_FIELD, f->name);
+}
+
+static enum tide_code check_missing(const struct kind *kind, const struct json *body, struct tide_err *err)
+{
+    const struct field *first = NULL; /* of those of which one is needed */
+    bool one = false;
+
+    for (const struct field *f = kind->fields; f->name; f++) {
+        if (f->need == FIELD_REQUIRED && !has_value(f, body))
+            return fail_missing(kind, f, body, err);
+        if (f->need == FIELD_ONE_OF) {
+            first = first ? first : f;
+            one |= has_value(f, body);
+        }
+    }
+    return first && !one ? fail_missing(kind, first, body, err) : TIDE_OK;
+}
+
 enum tide_code kind_check(const struct kind *kind, struct str name, const struct json *body, struct tide_err *err)
 {
     const struct field *f;
@@ -250,16 +300,10 @@ enum tide_code kind_check(const struct kind *kind, struct str name, const struct
             return tide_fail(err, TIDE_INVALID, "%.*s: '%.*s' is set by Tidemark: omit it from the data", STR_ARG(name),
                              STR_ARG(m->key));
         f = kind ? field_of(kind, m, &seen) : NULL;
-        if (f && f->required && m->type == JSON_NULL)
-            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' must be %s, not null", STR_ARG(name), f->name,
-                             type_words[f->type]);
-        if (f && !fits(f->type, m))
-            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' must be %s", STR_ARG(name), f->name, type_words[f->type]);
+        if (f && !fits(f->type, m)) {
+            tide_fail(err, TIDE_INVALID, "%.*s: '%s' must be %s", STR_ARG(name), f->name, type_words[f->type]);
+            return tide_about(err, TIDE_SUBJECT_FIELD, f->name);
+        }
     }
-    for (size_t i = 0; kind && kind->fields[i].name; i++) {
-        if (kind->fields[i].required && !(seen >> i & 1))
-            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' is missing: it needs %s", STR_ARG(name),
-                             kind->fields[i].name, type_words[kind->fields[i].type]);
-    }
-    return TIDE_OK;
+    return kind ? check_missing(kind, body, err) : TIDE_OK;
 }

@@ -16,12 +16,15 @@ struct fact {
     struct arena *arena; /* for decoded text; gone after the fold */
 };
 
-enum field_type { F_ANY, F_STRING, F_INT, F_NUMBER, F_BOOL, F_OBJECT, F_ARRAY };
+/* F_CALLS: an array of tool calls, objects with an id and a name. */
+enum field_type { F_ANY, F_STRING, F_INT, F_NUMBER, F_BOOL, F_OBJECT, F_ARRAY, F_CALLS };
+
+enum field_need { FIELD_OPTIONAL, FIELD_REQUIRED, FIELD_ONE_OF /* of those of the kind that say so, one */ };
 
 struct field {
     const char *name;
     enum field_type type;
-    bool required;
+    enum field_need need;
 };
 
 enum kind_flags {
@@ -50,7 +53,10 @@ bool kind_is_word(struct str text);
 /* 1 to 64 of [a-z0-9_.], beginning with a letter. */
 bool kind_is_valid(struct str name);
 
-/* Refuses a body that is not an object, uses a reserved name, lacks a required field or has one of the wrong type. */
+/*
+ * Refuses a body that is not an object, uses a reserved name, lacks a required field or has one of the wrong type, which the
+ * error names. For what is appended: what is in a log already is read as it is.
+ */
 enum tide_code kind_check(const struct kind *kind, struct str name, const struct json *body, struct tide_err *err)
     MUST_CHECK;
 

@@ -47,12 +47,20 @@ check 'a kind with capitals: is named' grep -qF "'A B'" err
 stream_stops 'a byte order mark' 'byte order mark' '\357\273\277{"kind":"a.b"}'
 stream_stops 'a seq of its own' 'omit it' '{"kind":"a.b","seq":1}'
 stream_stops 'a time of its own' 'omit it' '{"kind":"a.b","ts":"x"}'
+stream_stops 'a message without its content' 'it needs a value' '{"kind":"message.user","text":"hi"}'
+stream_stops 'a message of a tool without its call' 'it needs a string' '{"kind":"message.tool","content":"done"}'
+stream_stops 'an answer without content and calls' 'it needs a value' '{"kind":"message.assistant","turn":1}'
+stream_stops 'a call without a name' 'must be an array of objects with' '{"kind":"message.assistant","tool_calls":[{"id":"c1"}]}'
 stream_stops 'a wrong type' 'turn' '{"kind":"message.user","content":"x","turn":"one"}'
 stream_stops 'invalid UTF-8' 'UTF-8' '{"kind":"a.b","x":"\377"}'
 stream_stops 'a NUL byte' 'NUL' '{"kind":"a.b","x":"\000"}'
 stream_stops 'a lone surrogate' 'surrogate' '{"kind":"a.b","x":"\\ud800"}'
 stream_stops 'a duplicate key' 'duplicate' '{"kind":"a.b","x":1,"x":2}'
 stream_stops 'two values' 'expected the end' '{"kind":"a.b"} {}'
+echo '{"kind":"message.user","turn":1}' >bare
+fails_as 'for programs: the field, and the line' 2 'INVALID|field||content|1|' log append s - <bare
+fails_as 'of another fault the line' 2 'INVALID|file|||1|' log append s - <<<'[1]'
+refuses_as 'the field of one event' 2 'INVALID|field|s|content||' log append s --kind message.user --data '{"text":"hi"}'
 echo '{"kind":"a.b"}' >own-kind
 # The lease is taken before the first line.
 fails 'a line with a kind of its own beside --kind' 2 'line 1: has its own "kind", but '"'c.d'"' is given' log append s - --kind c.d <own-kind

@@ -252,6 +252,15 @@ for case in begun twice elsewhere; do
     check_is 'and is not run without being asked about here' '' "$(ran)"
 done
 
+# ---- messages that an append would refuse ----
+forged bare session.created "$provider" run.started "$start" message.user '{"turn":1,"said":"hi"}' message.assistant '{"turn":1}' \
+    message.tool '{"turn":1}' run.completed '{"run_id":"run_1"}' >bare.jsonl
+check 'messages without content are taken in' in_store "$forged" sessions import bare.jsonl
+check_is 'and read as they are' '"kind":"message.user","turn":1,"said":"hi"}' "$(in_store "$forged" log show bare --from 3 --to 3 | cut -d, -f 3-)"
+check 'also as a conversation' in_store "$forged" sessions transcript bare
+check 'which goes on' eval 'in_store "$forged" sessions trust bare --yes >/dev/null && in_store "$forged" chat --resume bare -p more </dev/null'
+check_status 'no more of them can be appended' 2 in_store "$forged" log append bare --kind message.user --data '{"turn":1,"said":"hi"}'
+
 # ---- what was answered under another name ----
 sed 's/"wait_kind":"approval"/"wait_kind":"input"/' approved.jsonl >renamed.jsonl
 python3 - renamed.jsonl >renamed2.jsonl <<'END'

@@ -33,7 +33,7 @@ struct known {
 static void make_events(struct tide_new_event *events, char (*bodies)[LINE], int n, int64_t batch)
 {
     for (int i = 0; i < n; i++) {
-        snprintf(bodies[i], LINE, "{\"batch\":%lld,\"at\":%d,\"of\":%d,\"pad\":\"%0*d\"}", (long long)batch, i, n,
+        snprintf(bodies[i], LINE, "{\"batch\":%lld,\"at\":%d,\"of\":%d,\"content\":\"%0*d\"}", (long long)batch, i, n,
                  1 + (int)(batch % 120), 0);
         events[i] = (struct tide_new_event){"message.user", bodies[i], 0};
     }

@@ -67,7 +67,7 @@ static void obey(struct self *me)
         else if (order == 'o')
             code = tide_session_open(store, "shared", TIDE_SESSION_APPEND, &s, &err);
         else if (order == 'a')
-            code = append_one(s, "message.user", "{}", &err);
+            code = append_one(s, "message.user", SAID, &err);
         else if (order == 's')
             tide_session_close(TAKE(s));
         else
@@ -414,7 +414,7 @@ static void write_for_ever(struct self *me)
     CHILD_MUST(tide_session_create(store, NULL, NULL, &s, &err));
     tell_char(me->out, 'r');
     for (;;)
-        CHILD_MUST(append_one(s, "message.user", "{}", &err));
+        CHILD_MUST(append_one(s, "message.user", SAID, &err));
 }
 
 static void look_once(struct self *me)

@@ -213,7 +213,7 @@ static void every_event_keeps_its_place_and_its_digest(void **state)
     struct heard h = {0};
 
     memset(big, 'B', 3000000);
-    put(s, "message.tool", "{\"content\":\"%s\"}", big);
+    put(s, "message.tool", "{\"tool_call_id\":\"c1\",\"content\":\"%s\"}", big);
     free(big);
     OK(tide_checkpoint_save(
         s, &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_TURN}, id,
@@ -221,7 +221,7 @@ static void every_event_keeps_its_place_and_its_digest(void **state)
     OK(tide_session_rollback(s, 5, 0, NULL, &err));
     tide_session_close(s);
     OK(tide_session_open(f->from, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, &err)); /* another epoch */
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     before = state_text(s, 0);
     tide_session_close(s);
     tide_session_close(make(f->from, "b", 0));
@@ -234,7 +234,7 @@ static void every_event_keeps_its_place_and_its_digest(void **state)
     OK(tide_session_open(f->to, "a", TIDE_SESSION_APPEND, &s, &err));
     after = state_text(s, 0);
     assert_string_equal(before, after);
-    assert_int_equal(put(s, "message.user", "{}"), 306); /* and it goes on */
+    assert_int_equal(put(s, "message.user", SAID), 306); /* and it goes on */
     tide_session_close(s);
     OK(tide_store_check(f->to, 0, NULL, NULL, NULL, &err));
     free(before);
@@ -278,7 +278,7 @@ static void other_kinds_of_stores_keep_the_digests_as_well(void **state)
     tide_store *other;
 
     memset(big, 'B', 200000);
-    put(s, "message.tool", "{\"content\":\"%s\"}", big);
+    put(s, "message.tool", "{\"tool_call_id\":\"c1\",\"content\":\"%s\"}", big);
     free(big);
     OK(tide_session_fork(f->from, "a", 300, "f", NULL, id, &err));
     snprintf(path, sizeof path, "%s%s/other%s", kind->scheme, f->dir, kind->suffix);
@@ -287,7 +287,7 @@ static void other_kinds_of_stores_keep_the_digests_as_well(void **state)
     OK(copy_all(other, f->to, &h, &r, &err));
     same_in(f->from, other, "a");
     assert_int_equal(whole_in(f), 2);
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     tide_session_close(s);
     OK(copy_all(f->from, other, &h, &r, &err));
     assert_int_equal(r.continued, 1);
@@ -312,11 +312,11 @@ static void what_is_there_is_passed_over_and_a_beginning_is_continued(void **sta
     OK(copy_all(f->from, f->to, &h, &r, &err));
     assert_int_equal(r.same, 2);
     assert_int_equal(r.events, 0);
-    put(s, "message.user", "{\"turn\":21}");
+    put(s, "message.user", "{\"turn\":21,\"content\":\"hi\"}");
     OK(copy_all(f->from, f->to, &h, &r, &err));
     assert_int_equal(r.continued, 1);
     assert_int_equal(r.events, 1);
-    fill(s, BIG_EVENTS, "{\"turn\":22}");
+    fill(s, BIG_EVENTS, "{\"turn\":22,\"content\":\"hi\"}");
     tide_session_close(s);
     OK(copy_all(f->from, f->to, &h, &r, &err));
     assert_int_equal(r.continued, 1);
@@ -337,15 +337,15 @@ static void another_one_is_refused_by_name_and_the_rest_goes_on(void **state)
     tide_session_close(make(f->from, "a", 5));
     OK(copy_all(f->from, f->to, &h, &r, &err));
     OK(tide_session_open(f->to, "a", TIDE_SESSION_APPEND, &s, &err));
-    put(s, "message.user", "{\"there\":1}");
+    put(s, "message.user", "{\"content\":\"there 1\"}");
     tide_session_close(s);
     OK(copy_all(f->from, f->to, &h, &r, &err)); /* all of ours is there */
     assert_int_equal(r.same, 1);
     assert_int_equal(h.notices, 1);
     assert_non_null(strstr(h.notice, "a: has continued there"));
     OK(tide_session_open(f->from, "a", TIDE_SESSION_APPEND, &s, &err));
-    put(s, "message.user", "{\"here\":1}");
-    put(s, "message.user", "{\"here\":2}");
+    put(s, "message.user", "{\"content\":\"here 1\"}");
+    put(s, "message.user", "{\"content\":\"here 2\"}");
     tide_session_close(s);
     tide_session_close(make(f->from, "b", 5));
     SAYS(TIDE_EXISTS, "1 of 2 sessions not copied", copy_all(f->from, f->to, &h, &r, &err));
@@ -363,7 +363,7 @@ static void one_that_is_held_there_is_told(void **state)
     struct heard h = {0};
 
     OK(copy_all(f->from, f->to, &h, &r, &err));
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     OK(tide_session_open(f->to, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &held, &err));
     GIVES(TIDE_HELD, copy_all(f->from, f->to, &h, &r, &err));
     assert_int_equal(h.problems, 1);
@@ -382,7 +382,7 @@ static void one_that_is_given_back_meanwhile_is_continued(void **state)
     struct heard h = {0};
 
     OK(copy_all(f->from, f->to, &h, &r, &err));
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     tide_session_close(s);
     tide_session_close(make(f->from, "b", 5));
     OK(tide_session_open(other, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &h.close, &err)); /* until b is copied */
@@ -451,15 +451,15 @@ static void other_keys_keep_everything_but_the_digests(void **state)
     OK(tide_store_check(keyed, 0, NULL, NULL, NULL, &err));
     OK(copy_all(f->from, keyed, &h, &r, &err));
     assert_int_equal(r.same, 2);
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     OK(copy_all(f->from, keyed, &h, &r, &err));
     assert_int_equal(r.continued, 1);
     OK(copy_all(keyed, f->to, &h, &r, &err)); /* and back: the digests are those of the first again */
     assert_int_equal(whole_in(f), 2);
-    put(s, "message.user", "{\"here\":1}");
+    put(s, "message.user", "{\"content\":\"here 1\"}");
     tide_session_close(s);
     OK(tide_session_open(keyed, "a", TIDE_SESSION_APPEND, &s, &err));
-    put(s, "message.user", "{\"there\":1}");
+    put(s, "message.user", "{\"content\":\"there 1\"}");
     tide_session_close(s);
     SAYS(TIDE_EXISTS, "other events", copy_all(f->from, keyed, &h, &r, &err));
     tide_store_close(keyed);
@@ -580,7 +580,7 @@ static void killed_while_it_continues_it_goes_on_from_there(void **state)
     tide_session *s = make(f->from, "a", 5);
 
     OK(copy_all(f->from, f->to, &h, &r, &err));
-    fill(s, BIG_EVENTS, "{\"turn\":1}");
+    fill(s, BIG_EVENTS, "{\"turn\":1,\"content\":\"hi\"}");
     tide_session_close(s);
     close_both(f);
     assert_true(WIFSIGNALED(copy_in_child(f, (struct heard){.kill_at = 2})));
@@ -603,7 +603,7 @@ static void killed_while_it_continues_a_recovery_there_leaves_the_half_alone(voi
 
     OK(tide_run_start(s, NULL, &run, &err));
     OK(copy_all(f->from, f->to, &h, &r, &err));
-    fill(s, BIG_EVENTS, "{\"turn\":1}");
+    fill(s, BIG_EVENTS, "{\"turn\":1,\"content\":\"hi\"}");
     tide_run_close(run);
     tide_session_close(s);
     close_both(f);
@@ -642,7 +642,7 @@ static void one_that_is_deleted_meanwhile_is_not_missed(void **state)
     struct heard h = {.lose = f->from};
     tide_session *s = make(f->from, "big", 0);
 
-    fill(s, BIG_EVENTS, "{\"turn\":1}");
+    fill(s, BIG_EVENTS, "{\"turn\":1,\"content\":\"hi\"}");
     tide_session_close(s);
     tide_session_close(make(f->from, "z", 3));
     OK(copy_all(f->from, f->to, &h, &r, &err));

@@ -274,7 +274,7 @@ static void a_run_whose_lease_was_given_back_does_not_take_it_again(void **state
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s), *next;
-    struct tide_new_event ev = {"message.user", "{}", 0};
+    struct tide_new_event ev = {"message.user", SAID, 0};
 
     OK(tide_session_append(s, TIDE_APPEND_RELEASE, &ev, 1, NULL, &err));
     GIVES(TIDE_FENCED, tide_run_set(r, "k", "1", &err));
@@ -804,7 +804,7 @@ static void come(tide_store *other, enum meanwhile what, tide_session **ret)
     if (what < IT_WAS_TAKEN)
         return;
     OK(tide_session_open(other, "s", TIDE_SESSION_APPEND, ret, &err));
-    put(*ret, "message.user", "{}");
+    put(*ret, "message.user", SAID);
     if (what == IT_WAS_TAKEN_AND_GIVEN_BACK)
         tide_session_close(TAKE(*ret));
 }

@@ -121,7 +121,7 @@ static const struct standing {
     struct line log[8];
     const char *run, *recovery, *tokens;
 } standings[] = {
-    {"nothing but a message", {{"message.user", "{}"}}, "null", RECOVERY("null", "null"), "[]"},
+    {"nothing but a message", {{"message.user", SAID}}, "null", RECOVERY("null", "null"), "[]"},
     {"runs", {STARTED}, RUN("null", "null"), RECOVERY("\"b1\"", "null"), "[]"},
     {"completed", {STARTED, {"run.completed", "{}"}}, RUN(AT(2), "null"), RECOVERY("\"b1\"", "null"), "[]"},
     {"failed",
@@ -405,7 +405,7 @@ static void appends_that_change_a_card_carry_it(void **state)
     s = create_titled(f);
     expect_card(f->store);
     assert_non_null(strstr(seen.session_file, "\"title\": \"first\""));
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     expect_none();
     put(s, "session.updated", "{\"title\":\"second\"}");
     expect_card(f->store);
@@ -426,7 +426,7 @@ static void who_releases_a_session_leaves_its_card(void **state)
 
     watch(f, true);
     s = create_titled(f);
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     expect_none();
     tide_session_close(s);
     assert_true(seen.last.flags & BATCH_RELEASE);
@@ -438,7 +438,7 @@ static void who_releases_a_session_leaves_its_card(void **state)
 static void a_queued_append_carries_the_card_of_its_own_end(void **state)
 {
     const struct tide_new_event title = {"session.updated", "{\"title\":\"queued\"}", 0},
-                                said = {"message.user", "{}", 0};
+                                said = {"message.user", SAID, 0};
     struct fixture *f = *state;
     tide_session *s;
 
@@ -511,7 +511,7 @@ static void a_rollback_brings_no_card(void **state)
 
     watch(f, true);
     s = create_titled(f);
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     OK(session_append(s, TIDE_APPEND_RELEASE, &back, 1, NULL, &err));
     assert_non_null(strstr(seen.kinds, "session.rolled_back"));
     expect_none();

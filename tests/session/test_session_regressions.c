@@ -76,9 +76,9 @@ static void a_fork_finds_the_checkpoints_of_its_past(void **state)
     tide_session *s = create(f, "root"), *child = NULL;
     int64_t seq = 0;
 
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     mark(s, before); /* 3 */
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     mark(s, after); /* 5 */
     OK(tide_session_fork(f->store, "root", 4, "child", NULL, fork, &err));
     OK(tide_session_fork(f->store, "child", 0, "grandchild", NULL, again, &err));
@@ -180,11 +180,11 @@ static void the_view_of_messages_shows_big_ones_whole(void **state)
     SQLITE_ONLY("views are SQL");
     s = create(f, "s");
     body = mem_alloc(n + 64);
-    len = snprintf(body, 64, "{\"content\":\"");
+    len = snprintf(body, 64, "{\"tool_call_id\":\"c1\",\"content\":\"");
     memset(body + len, 'x', n);
     memcpy(body + len + n, "\"}", 3);
     put(s, "message.tool", "%s", body);
-    put(s, "message.tool", "{\"content\":{\"big_value\":\"mine\"}}");
+    put(s, "message.tool", "{\"tool_call_id\":\"c1\",\"content\":{\"big_value\":\"mine\"}}");
     free(body);
     tide_session_close(s);
     assert_int_equal(sql_int(store_path(f->path), "SELECT length(content) FROM messages WHERE id = 2"), n);

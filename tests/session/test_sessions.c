@@ -94,7 +94,7 @@ static void a_bad_event_stores_nothing_of_its_batch(void **state)
 {
     struct fixture *f = *state;
     tide_session *s = make(f, "a");
-    const struct tide_new_event batch[] = {{"message.user", "{}", 0}, {"message.user", "{\"turn\":\"x\"}", 0}};
+    const struct tide_new_event batch[] = {{"message.user", SAID, 0}, {"message.user", "{\"turn\":\"x\"}", 0}};
 
     GIVES(TIDE_INVALID, tide_session_append(s, 0, batch, 2, NULL, &err));
     GIVES(TIDE_INVALID, append_one(s, "message.user", "{\"a\":1,\"a\":2}", &err));
@@ -105,7 +105,7 @@ static void a_bad_event_stores_nothing_of_its_batch(void **state)
     SAYS(TIDE_INVALID, "its own command", append_one(s, "session.rolled_back", "{\"to_seq\":1}", &err));
     SAYS(TIDE_INVALID, "its own command", append_one(s, "session.created", "{}", &err));
     assert_int_equal(tide_session_last_seq(s), 1);
-    assert_int_equal(put(s, "message.user", "{}"), 2);
+    assert_int_equal(put(s, "message.user", SAID), 2);
     tide_session_close(s);
 }
 
@@ -175,19 +175,19 @@ static void an_input_in_between_is_a_conflict_until_it_was_read(void **state)
     struct fixture *f = *state;
     tide_session *s = make(f, "a");
 
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     assert_int_equal(queue_input(f, "a", 2), 3);
-    GIVES(TIDE_CONFLICT, append_one(s, "message.user", "{}", &err));
+    GIVES(TIDE_CONFLICT, append_one(s, "message.user", SAID, &err));
     OK(tide_session_refresh(s, &err));
     assert_int_equal(tide_session_last_seq(s), 3);
     assert_int_equal(put(s, "queue.taken", "{\"queue_id\":\"q\"}"), 4);
     queue_input(f, "a", -1);
-    OK(tide_session_append(s, TIDE_APPEND_ANY, &(struct tide_new_event){"message.user", "{}", 0}, 1, NULL, &err));
+    OK(tide_session_append(s, TIDE_APPEND_ANY, &(struct tide_new_event){"message.user", SAID, 0}, 1, NULL, &err));
     assert_int_equal(tide_session_last_seq(s), 6);
     GIVES(TIDE_CONFLICT,
           tide_session_input(f->store, "a", 2, &(struct tide_new_event){"cancel.requested", "{}", 0}, 1, NULL, &err));
     SAYS(TIDE_INVALID, "not an input",
-         tide_session_input(f->store, "a", -1, &(struct tide_new_event){"message.user", "{}", 0}, 1, NULL, &err));
+         tide_session_input(f->store, "a", -1, &(struct tide_new_event){"message.user", SAID, 0}, 1, NULL, &err));
     SAYS(TIDE_INVALID, "not an input",
          tide_session_input(f->store, "a", -1, &(struct tide_new_event){"weather", "{}", 0}, 1, NULL, &err));
     tide_session_close(s);
@@ -226,10 +226,10 @@ static void a_handle_that_was_refused_the_lease_gets_it_later(void **state)
 {
     struct fixture *f = *state;
     tide_session *holder = make(f, "a"), *s = reopen(f, "a"), *claim = NULL;
-    struct tide_new_event ev = {"message.user", "{}", 0};
+    struct tide_new_event ev = {"message.user", SAID, 0};
     char got[200];
 
-    ABOUT_SESSION(TIDE_HELD, tide_session_id(s), append_one(s, "message.user", "{}", &err));
+    ABOUT_SESSION(TIDE_HELD, tide_session_id(s), append_one(s, "message.user", SAID, &err));
     GIVES(TIDE_HELD, tide_session_open(f->store, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &claim, &err));
     for (int settled = 0; settled < 2; settled++) { /* the failure of what was queued is told once, however late */
         OK(tide_session_append_async(s, 0, &ev, 1, NULL, &err));
@@ -239,7 +239,7 @@ static void a_handle_that_was_refused_the_lease_gets_it_later(void **state)
         OK(tide_session_read(s, 0, 1, 1, keep_body, got, &err));
     }
     tide_session_close(holder);
-    assert_int_equal(put(s, "message.user", "{}"), 2);
+    assert_int_equal(put(s, "message.user", SAID), 2);
     tide_session_close(s);
 }
 
@@ -249,15 +249,15 @@ static void a_fenced_handle_never_appends_again(void **state)
     tide_session *s = make(f, "a"), *other = NULL;
     tide_store *second = NULL;
 
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     boots_set(f->url, "pid", 999999999); /* as if the holder had died */
     OK(tide_store_open(f->url, NULL, &second, &err));
     OK(tide_session_open(second, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &other, &err));
-    GIVES(TIDE_FENCED, append_one(s, "message.user", "{}", &err));
-    GIVES(TIDE_FENCED, append_one(s, "message.user", "{}", &err));
-    put(other, "message.user", "{}");
+    GIVES(TIDE_FENCED, append_one(s, "message.user", SAID, &err));
+    GIVES(TIDE_FENCED, append_one(s, "message.user", SAID, &err));
+    put(other, "message.user", SAID);
     tide_session_close(s); /* must not give back a lease that is no longer its own */
-    put(other, "message.user", "{}");
+    put(other, "message.user", SAID);
     tide_session_close(other);
     tide_store_close(second);
 }
@@ -267,7 +267,7 @@ static void async_appends_are_there_after_flush(void **state)
     struct fixture *f = *state;
     tide_session *s = make(f, "a");
     struct tide_completion done[100];
-    struct tide_new_event ev = {"message.user", "{}", 0};
+    struct tide_new_event ev = {"message.user", SAID, 0};
     int tags[50];
     size_t got = 0;
 
@@ -290,7 +290,7 @@ static void async_appends_are_there_after_flush(void **state)
     OK(tide_session_flush(s, &err));
     OK(tide_session_refresh(s, &err));
     assert_int_equal(tide_session_last_seq(s), 53);
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     tide_session_close(s);
 }
 
@@ -309,7 +309,7 @@ static void over_the_limit_is_refused_before_anything_is_written(void **state)
     memset(body, 'x', 100001);
     memcpy(body, "{\"content\":\"", 12);
     memcpy(body + 99999, "\"}", 3);
-    const struct tide_new_event batch[] = {{"message.user", "{}", 0}, {"message.user", body, 0}};
+    const struct tide_new_event batch[] = {{"message.user", SAID, 0}, {"message.user", body, 0}};
     SAYS(TIDE_TOO_BIG, "100000", tide_session_append(s, 0, batch, 2, NULL, &err));
     assert_int_equal(tide_session_last_seq(s), 1);
     char *after = state_text(s, 0);
@@ -435,7 +435,7 @@ static void after_pruning_lists_latest_and_resume_are_right(void **state)
     struct ids got;
 
     for (int i = 0; i < 30; i++) {
-        put(s, "message.user", "{\"turn\":%d}", i + 1);
+        put(s, "message.user", "{\"turn\":%d,\"content\":\"hi\"}", i + 1);
         if (i == 27)
             put(s, "llm.error", "{}");
         save(s, "turn", ids[i]);
@@ -500,11 +500,11 @@ static void a_fork_rolled_back_past_its_parents_once_effect_is_refused(void **st
 
     put(s, "tool.started", "{\"call_id\":\"c1\",\"tool\":\"mail\",\"effect\":\"once\"}");
     put(s, "tool.completed", "{\"call_id\":\"c1\"}");
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     tide_session_close(s);
     OK(tide_session_fork(f->store, "a", 4, "f", NULL, fork, &err));
     s = reopen(f, "f");
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     OK(tide_session_rollback(s, 3, 0, NULL, &err));
     SAYS(TIDE_EFFECTS, "mail", tide_session_rollback(s, 1, 0, NULL, &err));
     OK(tide_session_rollback(s, 1, TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
@@ -526,9 +526,9 @@ static void messages_may_be_rolled_back_while_they_are_read(void **state)
     tide_session *s = make(f, "a");
 
     for (int i = 0; i < 6; i++)
-        put(s, "message.user", "{}");
+        put(s, "message.user", SAID);
     OK(tide_session_rollback(s, 3, 0, NULL, &err));
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     OK(tide_session_read_messages(s, 0, roll_back_once, s, &err));
     tide_session_close(s);
 }
@@ -570,7 +570,7 @@ static void a_fork_of_a_long_session_sees_only_its_past(void **state)
     assert_int_equal(tide_session_first_seq(fork), 501);
     assert_int_equal(messages_of(fork, 0), 499);
     put(fork, "memory.set", "{\"values\":{\"who\":\"fork\"}}");
-    put(fork, "message.user", "{}");
+    put(fork, "message.user", SAID);
     put(s, "memory.set", "{\"values\":{\"who\":\"parent\"}}");
     assert_int_equal(messages_of(fork, 0), 500);
     assert_int_equal(messages_of(s, 0), tide_session_last_seq(s) - 2);
@@ -906,7 +906,7 @@ static void errors_and_usage_survive_rollback(void **state)
     put(s, "tool.failed", "{\"call_id\":\"x\"}");
     put(s, "node.failed", "{\"node\":\"x\"}");
     put(s, "run.failed", "{}");
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     OK(tide_session_rollback(s, 1, 0, NULL, &err));
     put(s, "llm.usage", "{\"input_tokens\":1,\"cost\":2}");
     OK(tide_session_read_errors(s, count_messages, &n, &err));

@@ -328,7 +328,7 @@ static void a_later_rollback_does_not_forget_that_effects_are_reused(void **stat
     tide_run_close(r);
     OK(tide_session_refresh(s, &err));
     later = tide_session_last_seq(s);
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     OK(tide_session_rollback(s, later, 0, NULL, &err));
     r = resume(s, NULL);
     step(r, "pay", TIDE_EFFECT_ONCE, &d);

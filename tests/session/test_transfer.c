@@ -137,7 +137,7 @@ static void a_session_comes_back_byte_for_byte(void **state)
     struct buf out;
 
     memset(big, 'B', 3000000);
-    put(s, "message.tool", "{\"content\":\"%s\"}", big);
+    put(s, "message.tool", "{\"tool_call_id\":\"c1\",\"content\":\"%s\"}", big);
     free(big);
     OK(tide_checkpoint_save(
         s, &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_TURN}, id,
@@ -145,7 +145,7 @@ static void a_session_comes_back_byte_for_byte(void **state)
     OK(tide_session_rollback(s, 5, 0, NULL, &err));
     tide_session_close(s);
     OK(tide_session_open(f->from, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, &err)); /* another epoch */
-    put(s, "message.user", "{}");
+    put(s, "message.user", SAID);
     char *before = state_text(s, 7), *after;
     tide_session_close(s);
     out = export_of(f->from, "a");
@@ -155,7 +155,7 @@ static void a_session_comes_back_byte_for_byte(void **state)
     OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     after = state_text(s, 7);
     assert_string_equal(before, after);
-    assert_int_equal(put(s, "message.user", "{}"), 3006); /* and it goes on */
+    assert_int_equal(put(s, "message.user", SAID), 3006); /* and it goes on */
     tide_session_close(s);
     ABOUT_SESSION(TIDE_EXISTS, "a", import_bytes(f->to, buf_view(&out), &err));
     OK(tide_store_check(f->to, 0, NULL, NULL, NULL, &err));
@@ -435,7 +435,7 @@ static void a_forged_log_is_refused_or_harmless(void **state)
             OK(tide_session_open(f->to, "evil", TIDE_SESSION_APPEND, &s, &err));
             for (int64_t seq = 0; seq <= 4; seq++)
                 free(state_text(s, seq));
-            put(s, "message.user", "{}");
+            put(s, "message.user", SAID);
             tide_session_close(s);
             assert_int_equal(sessions_in(f->to), 1);
             OK(tide_session_delete(f->to, "evil", &err));

@@ -47,8 +47,8 @@ static void gen_message(struct world *w, struct o_event *e)
 
     e->kind = kinds[rnd(w, 3)];
     e->meaning = M_MESSAGE;
-    set_body(e, arena_printf(&w->arena, "{\"turn\":%d,\"content\":\"%s\",\"u\":%llu}", (int)rnd(w, 9) + 1, text(w),
-                             (unsigned long long)w->unique++));
+    set_body(e, arena_printf(&w->arena, "{\"turn\":%d,\"content\":\"%s\",\"tool_call_id\":\"c\",\"u\":%llu}",
+                             (int)rnd(w, 9) + 1, text(w), (unsigned long long)w->unique++));
 }
 
 static void gen_memory(struct world *w, struct o_event *e)

@@ -71,7 +71,7 @@ static void fill_session(tide_store *store, int number, int events)
             put(s, "message.user", "{\"turn\":%d,\"content\":\"%s\"}", i, filler(number == 1 ? 1500 : 100, i));
     }
     if (number == 2)
-        put(s, "message.tool", "{\"content\":\"%s\"}", filler(90000, 1));
+        put(s, "message.tool", "{\"tool_call_id\":\"c1\",\"content\":\"%s\"}", filler(90000, 1));
     if (number == 3)
         put(s, "run.started", "{\"run_id\":\"r\"}");
     if (number != 3) /* 3 is left open: its process is going to die */

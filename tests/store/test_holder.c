@@ -34,14 +34,14 @@ static tide_session *hold(tide_store *s)
     tide_session *session = NULL;
 
     OK(tide_session_create(s, "s", "{}", &session, &err));
-    put(session, "message.user", "{}");
+    put(session, "message.user", SAID);
     return session;
 }
 
 /* The lease can be taken; it is not kept. */
 static bool is_free(tide_store *s, char why[WHY])
 {
-    const struct tide_new_event ev = {"message.user", "{}", 0};
+    const struct tide_new_event ev = {"message.user", SAID, 0};
     struct tide_err err = {0};
     tide_session *session = NULL;
     enum tide_code code;
@@ -147,7 +147,7 @@ static void a_holder_elsewhere_whose_heartbeat_is_seen_keeps_its_lease(void **st
             assert_false(is_free(s, why));
             sim_advance(sim, LEASE_MS / 3 + 1000);
             sim_set_clock(sim, i % 2 ? HOUR_MS : -HOUR_MS);
-            put(session, "message.user", "{}"); /* or its background thread, which a simulated process has not */
+            put(session, "message.user", SAID); /* or its background thread, which a simulated process has not */
         }
         tide_store_close(s);
         tide_session_close(session);

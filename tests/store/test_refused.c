@@ -47,7 +47,7 @@ static void fill(struct fixture *f, const char *key)
     OK(tide_store_open(f->url, &opt, &store, &err));
     OK(tide_session_create(store, "one", "{}", &s, &err));
     for (int i = 0; i < 5; i++)
-        put(s, "message.user", "{}");
+        put(s, "message.user", SAID);
     tide_session_close(s);
     tide_store_close(store);
 }
@@ -66,7 +66,7 @@ static void append_and_die(struct fixture *f)
         OK(tide_store_open(f->url, NULL, &store, &err));
         OK(tide_session_open(store, "one", TIDE_SESSION_APPEND, &s, &err));
         for (int i = 0; i < 9; i++)
-            put(s, "message.user", "{}");
+            put(s, "message.user", SAID);
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);

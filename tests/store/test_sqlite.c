@@ -469,7 +469,7 @@ static void append_some(tide_store *s, int n)
 
     OK(tide_session_open(s, "one", TIDE_SESSION_APPEND, &session, &err));
     for (int i = 0; i < n; i++)
-        put(session, "message.user", "{}");
+        put(session, "message.user", SAID);
     tide_session_close(session);
 }
 
@@ -522,7 +522,7 @@ static void a_store_that_lost_its_log_says_so(void **state)
     OK(open_with(f, TIDE_OPEN_ACCEPT_LOSS, NULL, &s, &err));
     OK(tide_session_open(s, "one", TIDE_SESSION_APPEND, &session, &err));
     last = tide_session_last_seq(session);
-    put(session, "message.user", "{}");
+    put(session, "message.user", SAID);
     assert_int_equal(tide_session_last_seq(session), last + 1);
     tide_session_close(session);
     tide_store_close(s);

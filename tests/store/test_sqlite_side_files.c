@@ -46,7 +46,7 @@ static void append_some(tide_store *s, int n)
 
     OK(tide_session_open(s, "one", TIDE_SESSION_APPEND, &session, &err));
     for (int i = 0; i < n; i++)
-        put(session, "message.user", "{}");
+        put(session, "message.user", SAID);
     tide_session_close(session);
 }
 

@@ -138,7 +138,7 @@ static void every_thread_finds_its_own_events(void **state)
 static void *queue_up(void *arg)
 {
     struct worker *w = arg;
-    struct tide_new_event ev = {"message.user", "{}", 0};
+    struct tide_new_event ev = {"message.user", SAID, 0};
     tide_session *s = NULL;
     char id[32];
 
@@ -208,7 +208,7 @@ static void inputs_of_all_threads_arrive_beside_the_holders_events(void **state)
 {
     struct fixture *f = *state;
     struct worker workers[THREADS];
-    struct tide_new_event ev = {"message.user", "{}", 0};
+    struct tide_new_event ev = {"message.user", SAID, 0};
     tide_session *s = NULL;
     uint64_t events = 0;
     pthread_t threads[THREADS];

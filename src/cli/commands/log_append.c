@@ -155,6 +155,16 @@ static enum tide_code drain_acks(struct stream *s, struct tide_err *err)
     return tide_wrap(err, "line %" PRId64, s->bad_line);
 }
 
+/* Which line it is, for people and for programs; what is known to be about something else stays so. */
+static enum tide_code wrap_line(struct tide_err *err, int64_t number)
+{
+    enum tide_subject of = err->detail.subject;
+
+    if (!of || of == TIDE_SUBJECT_FIELD)
+        tide_about_position(err, of ? of : TIDE_SUBJECT_FILE, number);
+    return tide_wrap(err, "line %" PRId64, number);
+}
+
 static enum tide_code send_line(struct stream *s, struct str line, struct tide_err *err)
 {
     struct tide_new_event event;
@@ -170,7 +180,7 @@ static enum tide_code send_line(struct stream *s, struct str line, struct tide_e
         code =
             tide_session_append_async(s->session, TIDE_APPEND_ANY, &event, 1, (void *)(intptr_t)s->lines.number, err);
     if (code)
-        return s->cli->out.closed ? code : tide_wrap(err, "line %" PRId64, s->lines.number);
+        return s->cli->out.closed ? code : wrap_line(err, s->lines.number);
     s->flying += !s->input;
     s->flying_bytes += line.len;
     if (s->each || s->flying >= FLIGHT_EVENTS || s->flying_bytes >= FLIGHT_BYTES)
@@ -261,8 +271,9 @@ const struct command cmd_log_append = {
     .more = "With - it reads JSON lines from standard input: objects with \"kind\", or only fields if --kind is "
             "given:\n"
             "  {\"kind\":\"message.user\",\"turn\":1,\"content\":\"hello\"}\n"
+            "  {\"kind\":\"message.tool\",\"turn\":1,\"tool_call_id\":\"c1\",\"content\":\"done\"}\n"
             "  {\"kind\":\"memory.set\",\"values\":{\"branch\":\"main\"}}\n"
-            "The log sets \"seq\" and \"ts\"; tidemark-events(7) lists the kinds and their fields.\n"
+            "The log sets \"seq\" and \"ts\". tidemark-events(7) lists the kinds and the fields that each needs.\n"
             "The command ends at the first refused line; earlier lines are stored and acknowledged. It holds the\n"
             "session's lease from its start to its end, even before the first line (not with --input).",
 };
