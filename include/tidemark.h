@@ -39,7 +39,7 @@ extern "C" {
 
 /*
  * Every way a call can end, in one table: name, number, exit status of the command line, HTTP status, whether the same call
- * may succeed later without anything being mended, and what it means.
+ * may succeed later without a change, and what it means.
  */
 #define TIDE_CODES(X)                                                                                                  \
     X(OK, 0, 0, 200, 0, "ok")                                                                                          \
@@ -48,7 +48,7 @@ extern "C" {
     X(NOT_FOUND, 3, 3, 404, 0, "not found")                                                                            \
     X(EXISTS, 4, 4, 409, 0, "exists already")                                                                          \
     X(AMBIGUOUS, 5, 3, 409, 0, "more than one match")                                                                  \
-    X(CONFLICT, 6, 4, 409, 1, "the log has moved on")                                                                  \
+    X(CONFLICT, 6, 4, 409, 1, "the log has changed")                                                                   \
     X(FENCED, 7, 4, 409, 0, "the lease was taken over")                                                                \
     X(HELD, 8, 4, 409, 1, "held by another process")                                                                   \
     X(HAS_FORKS, 9, 4, 409, 0, "has forks")                                                                            \
@@ -67,14 +67,14 @@ extern "C" {
     X(CANCELLED, 22, 1, 499, 0, "stopped by the caller")                                                               \
     X(WAITING, 23, 7, 202, 0, "waiting")                                                                               \
     X(TOKEN_MALFORMED, 24, 8, 400, 0, "not a resume token")                                                            \
-    X(TOKEN_FOREIGN, 25, 8, 403, 0, "a resume token of something else")                                                \
+    X(TOKEN_FOREIGN, 25, 8, 403, 0, "a resume token of another wait")                                                  \
     X(TOKEN_EXPIRED, 26, 8, 410, 0, "the resume token has expired")                                                    \
     X(TOKEN_REVOKED, 27, 8, 410, 0, "the resume token was revoked")                                                    \
     X(TOKEN_CONSUMED, 28, 8, 410, 0, "the resume token was used")                                                      \
     X(CHANGED, 29, 9, 409, 0, "called with other arguments than before")                                               \
     X(UNSETTLED, 30, 10, 409, 0, "the outcome of an effect is unknown")                                                \
-    X(ALIVE, 31, 4, 409, 1, "a process of the last run still lives")                                                   \
-    X(UNTRUSTED, 32, 11, 403, 0, "it came from elsewhere and nobody has trusted it")                                   \
+    X(ALIVE, 31, 4, 409, 1, "a process of the last run is still alive")                                                \
+    X(UNTRUSTED, 32, 11, 403, 0, "it came from elsewhere and is not trusted")                                          \
     X(UNFINISHED, 33, 4, 409, 0, "the last run is unfinished")
 
 enum tide_code {
@@ -93,7 +93,7 @@ enum tide_code {
     X(RUNNING, 1, "running")                                                                                           \
     X(WAITING, 2, "waiting")                         /* for a person, or until a time */                               \
     X(IDLE, 3, "idle")                               /* nothing runs; see its outcome */                               \
-    X(INTERRUPTED_STARTUP, 4, "interrupted_startup") /* whoever ran it is gone */                                      \
+    X(INTERRUPTED_STARTUP, 4, "interrupted_startup") /* the process that ran it is gone */                             \
     X(INTERRUPTED_WAITING, 5, "interrupted_waiting") /* its wait can no longer be answered */                          \
     X(DAMAGED, 6, "damaged")                         /* its log cannot be read */
 #define TIDE_OUTCOMES(X)                                                                                               \
@@ -102,10 +102,10 @@ enum tide_code {
     X(FAILED, 2, "failed")                                                                                             \
     X(CANCELLED, 3, "cancelled")                                                                                       \
     X(INTERRUPTED, 4, "interrupted")                                                                                   \
-    X(UNKNOWN, 5, "unknown") /* of a step: nobody knows whether it happened */
-/* What may be done with a step, a tool or a node that was cut. */
+    X(UNKNOWN, 5, "unknown") /* of a step: unknown whether it happened */
+/* What may be done with a step, a tool or a node that was interrupted. */
 #define TIDE_EFFECT_KINDS(X)                                                                                           \
-    X(ONCE, 0, "once")             /* nothing, before somebody knows whether it happened */                            \
+    X(ONCE, 0, "once")             /* nothing, until a person decides whether it happened */                           \
     X(IDEMPOTENT, 1, "idempotent") /* it is done again, under the same key */                                          \
     X(PURE, 2, "pure")             /* it is done again */
 #define TIDE_WAIT_KINDS(X)                                                                                             \
@@ -115,10 +115,10 @@ enum tide_code {
     X(TOOL_RESULT, 3, "tool_result")                                                                                   \
     X(TIMER, 4, "timer")         /* a sleep */                                                                         \
     X(OTHER, 5, "other")         /* of a log that another program wrote */
-#define TIDE_ON_DEADLINES(X)     /* what becomes of a wait that nobody answered in time */                             \
+#define TIDE_ON_DEADLINES(X)     /* what happens to a wait without an answer in time */                                \
     X(UNSET, 0, "unset")         /* default where there is one, else interrupt */                                      \
     X(INTERRUPT, 1, "interrupt") /* it is over: a person opens it again, or resumes */                                 \
-    X(DEFAULT, 2, "default")     /* it answers itself, and its run goes on as soon as something runs it */             \
+    X(DEFAULT, 2, "default")     /* the default answers, and its run is due */                                         \
     X(FAIL, 3, "fail")           /* its run fails */
 #define TIDE_CHECKPOINT_TYPES(X)                                                                                       \
     X(OTHER, 0, "other") /* of a log that another program wrote */                                                     \
@@ -134,8 +134,8 @@ enum tide_code {
     X(INTERRUPTED, 1, "interrupted")     /* its process is gone */                                                     \
     X(TIMED_OUT, 2, "timed_out")         /* the deadline of its wait has passed */                                     \
     X(TOKEN_EXPIRED, 3, "token_expired") /* the token of its wait has */                                               \
-    X(ANSWERED, 4, "answered")           /* its wait was, by its default: it can go on */                              \
-    X(DUE, 5, "due")                     /* its sleep is over: it can go on */                                         \
+    X(ANSWERED, 4, "answered")           /* its wait was, by its default: it can continue */                           \
+    X(DUE, 5, "due")                     /* its sleep is over: it can continue */                                      \
     X(RESUMABLE, 6, "resumable")         /* it was interrupted before */
 /* What becomes of a call of a tool. */
 #define TIDE_PERMISSIONS(X)                                                                                            \
@@ -189,7 +189,7 @@ TIDE_API int tide_role_from(const char *word);
 
 /* What can be done about a session. Numbered for good; more may come. Arguments are members of a JSON object. */
 #define TIDE_ACTIONS(X)                                                                                                \
-    X(RESUME, 1, "resume")             /* go on: now, retry, happened, checkpoint, graph, set, ask_again */            \
+    X(RESUME, 1, "resume")             /* continue: now, retry, happened, checkpoint, graph, set, ask_again */         \
     X(ANSWER, 2, "answer")             /* answer what it waits for: kind, input */                                     \
     X(PROMPT, 3, "prompt")             /* say something to a chat */                                                   \
     X(START, 4, "start")               /* begin a run: ensure, new_run */                                              \
@@ -197,9 +197,9 @@ TIDE_API int tide_role_from(const char *word);
     X(ROTATE_TOKEN, 6, "rotate_token") /* a new token for its wait */                                                  \
     X(TRUST, 7, "trust")               /* look at what would run, and let it */                                        \
     X(VERIFY, 8, "verify")             /* find the damage */                                                           \
-    X(RECOVER, 9, "recover")           /* let what is due go on: run_due; of the store */                              \
-    X(END_PROCESS, 10, "end_process")  /* end a process that stands in the way: pid, continue, kill */                 \
-    X(WHY, 11, "why")                  /* ask where it stands */                                                       \
+    X(RECOVER, 9, "recover")           /* resume what is due: run_due; of the store */                                 \
+    X(END_PROCESS, 10, "end_process")  /* end a process that blocks it: pid, continue, kill */                         \
+    X(WHY, 11, "why")                  /* explain its status */                                                        \
     X(SHOW_LOG, 12, "show_log")        /* read its events: to, kind */                                                 \
     X(DELETE, 13, "delete")            /* remove it, or what is left of it */                                          \
     X(FORK, 14, "fork")                /* look at a fork of it: at */                                                  \
@@ -334,12 +334,12 @@ typedef int tide_progress_fn(void *arg, uint64_t done, uint64_t total);
 typedef void tide_problem_fn(void *arg, const char *where, const char *what);
 
 enum tide_check_flags {
-    TIDE_CHECK_REBUILD = 1, /* drop every cache (snapshots, marks, summaries, indexes), compute it anew from the log */
+    TIDE_CHECK_REBUILD = 1, /* drop every cache (snapshots, marks, summaries, indexes), compute it again from the log */
 };
 
 /*
  * Checks the whole store: file structure, every chain, every reference. TIDE_CORRUPT when anything is wrong;
- * `problem` hears each. Both callbacks may be NULL.
+ * `problem` is called for each. Both callbacks may be NULL.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress_fn *progress,
                                                          tide_problem_fn *problem, void *arg, struct tide_err *err);
@@ -369,7 +369,7 @@ struct tide_copy_result {
  * Copies sessions into another store of any kind: seq, time, epoch, kind and body of every event, so that with the same
  * key the digests are the same; each session is read back and proved. One that is there already with the same events is
  * passed over, a beginning of it is continued, another one is a problem; parents come before their forks, and along with
- * them. A new session is seen when it is whole. After a kill or an error the same call goes on with what is missing.
+ * them. A new session is visible when it is complete. After a kill or an error the same call copies the rest.
  * Fails with the code of the first problem when the others were copied; *ret_result (may be NULL) is always set.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_copy(tide_store *src, tide_store *dst,
@@ -377,13 +377,13 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_copy(tide_store *src, tide_st
                                                         struct tide_copy_result *ret_result, struct tide_err *err);
 
 /*
- * What the store has mended by itself since it was asked last, one line each: the torn end of a log that was cut off and kept
- * aside. Each line is told once, whichever thread asks; returns how many. `fn` may call the library.
+ * What the store has repaired since the last call, one line each: an incomplete write that was removed from a log and kept
+ * in a file. Each line is returned once, to any thread; returns how many. `fn` may call the library.
  */
 typedef void tide_notice_fn(void *arg, const char *line);
 TIDE_API size_t tide_store_read_notices(tide_store *store, tide_notice_fn *fn, void *arg);
 
-/* A value that is neither stored nor told through this handle: "[redacted:NAME]" stands for it (docs/SECRETS.md). TIDE_INVALID:
+/* A value that is neither stored nor shown through this handle: "[redacted:NAME]" replaces it (docs/SECRETS.md). TIDE_INVALID:
  * less than 8 or more than 65536 bytes, or part of a word of the log itself. TIDE_TOO_BIG: more than 4096 of them. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_add_secret(tide_store *store, const char *name, const void *value,
                                                               size_t len, struct tide_err *err);
@@ -397,7 +397,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_compact(tide_store *store, st
 enum tide_log_level {
     TIDE_LOG_OFF = 0,
     TIDE_LOG_ERROR = 1, /* a run that ended by failure, a session that could not be recovered */
-    TIDE_LOG_WARN = 2,  /* retries, a store in trouble, failed checkpoints, what was left out or denied, failed hooks */
+    TIDE_LOG_WARN = 2,  /* retries, a store in trouble, failed checkpoints, what was dropped or denied, failed hooks */
     TIDE_LOG_INFO = 3,  /* runs that begin, park and end, and what they cost; what was recovered and resumed */
     TIDE_LOG_DEBUG = 4, /* turns, calls of tools, steps, nodes, checkpoints */
 };
@@ -419,7 +419,7 @@ typedef void tide_log_fn(void *arg, const struct tide_log_record *record);
  * Where records go that are at least as grave as `level`: one sink for the process and all its stores; fields name store and
  * session. NULL, or TIDE_LOG_OFF: nowhere, as at first. Records hold no text of a conversation and no value that a store hides.
  * `fn` is called on any thread, on several at once, from inside the call that has something to say: it should be quick and
- * call nothing of the library. May be called at any time; on return nobody is in the sink that was set before.
+ * call nothing of the library. May be called at any time; on return the earlier sink is not in use any more.
  */
 TIDE_API void tide_log_set(enum tide_log_level level, tide_log_fn *fn, void *arg);
 
@@ -469,7 +469,7 @@ struct tide_session_info {
     const struct tide_next *next; /* what moves it, the likeliest first; action 0 ends it */
     enum tide_session_kind kind;
     const char *graph_status, *task_state; /* the same in the words of graphs and of task sessions */
-    const char *holder;                    /* who may append now, in words; NULL when nobody alive does */
+    const char *holder;                    /* the process that may append now, in words; NULL: none */
     int is_resumable, needs_resume;
     int trusted;                  /* it began here, or was trusted: 0, nothing of it runs (tide_session_trust) */
     const char *run_id, *boot_id; /* of the latest run; NULL when there was none */
@@ -501,7 +501,7 @@ struct tide_list_filter {
     const char *task_id; /* NULL: any */
     int64_t limit;       /* the first ones; 0: all */
     enum tide_session_kind kind; /* 0: any */
-    const char *after;           /* go on behind the session with this cursor; NULL: from the newest on */
+    const char *after;           /* continue after the session with this cursor; NULL: from the newest on */
     int64_t since_ms, until_ms;  /* changed at or after, changed before: Unix time; 0: whenever */
     enum tide_list_order order;  /* BY_CHANGE takes no cursor */
 };
@@ -525,7 +525,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_delete(tide_store *store, c
 
 /*
  * A session whose log does not end with this user's proof of origin (imported, cloned, edited, written by another program)
- * is data: it is read, forked and cancelled, and TIDE_UNTRUSTED refuses to run anything of it before somebody trusted it.
+ * is data: it is read, forked and cancelled, and TIDE_UNTRUSTED refuses to run anything of it until a person trusts it.
  * This call says the same before anything is tried.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_check_trust(tide_session *session, struct tide_err *err);
@@ -535,7 +535,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_show_trust(tide_session *se
                                                                 struct tide_err *err);
 
 /*
- * Trusts the session as it stands: `shown` is what tide_session_show_trust() gave (NULL: whatever it would). TIDE_CONFLICT: it is
+ * Trusts the session as it is: `shown` is what tide_session_show_trust() gave (NULL: whatever it would). TIDE_CONFLICT: it is
  * another by now. Tokens and approvals from before are void. Nothing is written where it is trusted already. `by` (NULL:
  * "local") is who did.
  */
@@ -651,7 +651,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_watch_wait(tide_watch *watch, int t
 /* Why the store is looked at 20 times a second; NULL: the kernel tells of changes. */
 TIDE_API const char *tide_watch_polls(const tide_watch *watch);
 
-/* The messages that are part of the content as of `seq` (0: now): rolled-back ones left out, inherited ones in. */
+/* The messages that are part of the content as of `seq` (0: now): without rolled-back ones, with inherited ones. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_read_messages(tide_session *session, int64_t seq,
                                                                    tide_event_fn *fn, void *arg, struct tide_err *err);
 
@@ -764,7 +764,7 @@ typedef struct tide_run tide_run;
 
 enum tide_run_flags {
     TIDE_RUN_CONTINUE =
-        1, /* store trouble: pure work goes on in a bounded buffer, flagged degraded (default: it waits) */
+        1, /* store failure: pure work continues in a bounded buffer, flagged degraded (default: it waits) */
     TIDE_RUN_ACCEPT_CHANGE = 2, /* recorded steps answer although they are called with other arguments */
     TIDE_RUN_NOW = 4,           /* resume: end a sleep before it is due */
     TIDE_RUN_IF_OVER = 8,       /* start: TIDE_UNFINISHED unless the last run completed or was cancelled */
@@ -778,13 +778,13 @@ struct tide_run_options {
     size_t size;
     unsigned flags;     /* enum tide_run_flags */
     const char *fields; /* JSON object: further fields of run.started (argv, cwd, env, pid, pid_start, …); NULL: none */
-    const char *message;      /* JSON: a user's message, queued in the same append as the run begins; NULL: none */
-    const char *token;        /* resume: the right to answer the wait; NULL: the right of the store's owner */
-    const char *request_id;   /* resume: the same id again gets the first answer again; NULL: none */
-    const char *input;        /* resume: the answer to the wait, JSON; NULL: none, then only a token may go on (null) */
-    const char *by;           /* who asks; NULL: "token" with a token, else "local" */
-    const char *const *retry; /* names of steps that may run again although they must happen once; ended by NULL */
-    const char *const *happened; /* names of such steps of which somebody knows that they happened; ended by NULL */
+    const char *message;         /* JSON: a user's message, queued in the same append as the run begins; NULL: none */
+    const char *token;           /* resume: the right to answer the wait; NULL: the right of the store's owner */
+    const char *request_id;      /* resume: the same id again gets the first answer again; NULL: none */
+    const char *input;           /* resume: the answer to the wait, JSON; NULL: none, then a token is needed (null) */
+    const char *by;              /* who asks; NULL: "token" with a token, else "local" */
+    const char *const *retry;    /* names of steps that may run again although they must happen once; ended by NULL */
+    const char *const *happened; /* names of such steps that did happen; ended by NULL */
     tide_trouble_fn *trouble;    /* NULL: the start is refused; the rest waits until the store can be written */
     void *trouble_arg;
 };
@@ -803,7 +803,7 @@ struct tide_resumed {
 };
 
 /*
- * Goes on: answers the wait, or continues what was interrupted, failed or cancelled by a new run. Everything that can be
+ * Answers the wait, or continues what was interrupted, failed or cancelled by a new run. Everything that can be
  * refused is looked at first (TIDE_HELD, TIDE_ALIVE, TIDE_INVALID with what to do, TIDE_TOKEN_…); then the token is
  * consumed and the run resumed in one append: among parallel calls one wins. *ret_resumed may be NULL.
  *
@@ -825,7 +825,7 @@ enum tide_ensured {
  * that was interrupted or failed is resumed, a wait is answered with opt's answer, and what has completed is left alone
  * (*ret_run is NULL). With a message a wait is continued as by tide_run_resume(), and what has completed begins a new run.
  * TIDE_WAITING: it waits, and `opt` has no answer. TIDE_CANCELLED: it was cancelled, and only tide_run_resume() or
- * tide_run_start() go on. Else as the two above. Among parallel calls, and whatever is killed when, one run does the work.
+ * tide_run_start() continue. Else as the two above. Among parallel calls, and whatever is killed when, one run does the work.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_ensure(tide_session *session, const struct tide_run_options *opt,
                                                         enum tide_ensured *ret_how, tide_run **ret_run,
@@ -842,7 +842,7 @@ TIDE_API const char *tide_run_id(const tide_run *run);
 TIDE_API int tide_run_is_degraded(const tide_run *run); /* what it did last is in memory only */
 
 enum tide_signs {
-    TIDE_SIGN_CANCEL = 1,  /* somebody asked to cancel: end the run */
+    TIDE_SIGN_CANCEL = 1,  /* a cancel was requested: end the run */
     TIDE_SIGN_MESSAGE = 2, /* a user's message waits in the queue */
 };
 /*
@@ -870,7 +870,7 @@ TIDE_API void tide_run_close(tide_run *run);
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_get_program(tide_session *session, struct tide_text *ret_json,
                                                                  struct tide_err *err);
 
-/* TIDE_OK when a step of this name that must happen once has failed or was cut; TIDE_NOT_FOUND when none has. */
+/* TIDE_OK when a step of this name that must happen once has failed or was interrupted; TIDE_NOT_FOUND when none has. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_find_unsettled(tide_session *session, const char *name,
                                                                  struct tide_err *err);
 
@@ -890,7 +890,7 @@ struct tide_step_spec {
 enum tide_step_state {
     TIDE_STEP_RUN = 0,    /* it is to be done: tide_step_begin(), do it, tide_step_end() */
     TIDE_STEP_STORED = 1, /* it was done: the result is in the answer */
-    TIDE_STEP_PROBE = 2,  /* it was cut: find out whether it happened, tide_step_settle() */
+    TIDE_STEP_PROBE = 2,  /* it was interrupted: find out whether it happened, tide_step_settle() */
     TIDE_STEP_LATER = 3,  /* it failed: ask again at retry_at_ms */
 };
 
@@ -906,7 +906,7 @@ struct tide_step_answer {
 
 /*
  * What is to be done about this step? TIDE_CHANGED: recorded with other arguments. TIDE_UNSETTLED: it must happen once,
- * was cut, and nobody knows whether it happened. TIDE_INVALID: the same name is under way in parallel.
+ * was interrupted, and it is unknown whether it happened. TIDE_INVALID: the same name is running already.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_ask(tide_run *run, const struct tide_step_spec *spec,
                                                       struct tide_step_answer *ret_answer, struct tide_err *err);
@@ -959,14 +959,14 @@ struct tide_wait_options {
     const char *default_answer;
 };
 /*
- * TIDE_OK: it was answered, *ret_answer is the answer (JSON). TIDE_WAITING: the run is parked, on disk, the lease is given
- * back, ret_token is the token, shown only here: end everything and close the run. Kind input takes a queued message first.
+ * TIDE_OK: it was answered, *ret_answer is the answer (JSON). TIDE_WAITING: the run waits, on disk, and the lease is
+ * released; ret_token is the token, shown only here: end everything and close the run. Kind input takes a queued message first.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_wait(tide_run *run, const struct tide_wait_options *opt,
                                                       struct tide_text *ret_answer, char ret_token[TIDE_TOKEN_SIZE],
                                                       struct tide_err *err);
 
-/* TIDE_OK: that sleep is over. TIDE_WAITING: parked until due_ms (of the first call; *ret_due_ms, may be NULL), as above. */
+/* TIDE_OK: that sleep is over. TIDE_WAITING: it waits until due_ms (of the first call; *ret_due_ms, may be NULL), as above. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_sleep(tide_run *run, const char *name, int64_t due_ms,
                                                        int64_t *ret_due_ms, struct tide_err *err);
 
@@ -998,11 +998,11 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_ask_again(tide_session *ses
 
 enum tide_cancelled {
     TIDE_CANCEL_NOTHING = 0,  /* nothing was open: it stays as it is */
-    TIDE_CANCEL_DONE = 1,     /* nobody was behind it: cancelled here */
+    TIDE_CANCEL_DONE = 1,     /* no process ran it: cancelled here */
     TIDE_CANCEL_ANSWERED = 2, /* its process ended it */
     TIDE_CANCEL_FORCED = 3,   /* its process did not answer: the lease was taken from it */
 };
-/* Always succeeds while the store can be written: asks the process behind it, after wait_ms (0: 2000) takes the lease. */
+/* Always succeeds while the store can be written: asks its process, after wait_ms (0: 2000) takes the lease. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_cancel(tide_store *store, const char *id, const char *by,
                                                             const char *reason, int wait_ms,
                                                             enum tide_cancelled *ret_how, struct tide_err *err);
@@ -1021,7 +1021,7 @@ struct tide_recovered {
     const char *why; /* one sentence */
     int resumes;     /* how often its chain was resumed without getting further */
     int has_program; /* `tidemark resume` can run it */
-    int by_person;   /* stopped on purpose: never resumed by itself */
+    int by_person;   /* stopped on purpose: never resumed automatically */
     int trusted;     /* as in struct tide_session_info */
     int64_t seq;     /* of the event that made it so: its run ended, or began to wait */
 };
@@ -1033,10 +1033,10 @@ struct tide_recovery {
 };
 
 /*
- * Looks at the sessions that are live (never at finished ones) and writes down what has happened to them meanwhile: runs
+ * Checks the live sessions (never finished ones) and records what has happened to them meanwhile: runs
  * whose process is gone are interrupted, waits past their deadline are over (interrupted, answered by their default, or
  * failed, as each was told), tokens past their time have expired. Each
- * exactly once, also with several processes at it. `fn` (may be NULL) hears each when it is on disk; non-zero stops.
+ * exactly once, even with several processes at once. `fn` (may be NULL) is called for each when it is on disk; non-zero stops.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_recover(tide_store *store, unsigned flags, tide_recovered_fn *fn,
                                                            void *arg, struct tide_recovery *ret_recovery,
@@ -1055,7 +1055,7 @@ enum tide_agent_what {
     TIDE_AGENT_TOOL = 5,     /* a tool begins: its start is on disk */
     TIDE_AGENT_TOOL_END = 6, /* text is its result, as the model gets it; on disk only when the model has answered */
     TIDE_AGENT_USAGE = 7,    /* tokens and cost of one call */
-    TIDE_AGENT_NOTICE = 8,   /* one line for people: a hook that failed, messages that were left out, … */
+    TIDE_AGENT_NOTICE = 8,   /* one line for people: a hook that failed, messages that were dropped, … */
 };
 
 /* What happens while an agent works. Pointers are valid until the callback returns; NULL and 0 where they say nothing. */
@@ -1075,12 +1075,12 @@ struct tide_agent_event {
 typedef void tide_agent_event_fn(void *arg, const struct tide_agent_event *event);
 
 enum tide_decision {
-    TIDE_DECIDE_LATER = 0,  /* it stays parked, on disk: answered by tide_agent_resume() or `tidemark resume` */
+    TIDE_DECIDE_LATER = 0,  /* it keeps waiting, on disk: answered by tide_agent_resume() or `tidemark resume` */
     TIDE_DECIDE_ALLOW = 1,  /* this call */
     TIDE_DECIDE_ALWAYS = 2, /* this call, and this tool as long as the agent lives */
     TIDE_DECIDE_DENY = 3,
 };
-/* A call that needs a person's word. It is on disk and the run is parked when this is asked. `tool` NULL: the budget. */
+/* A call that needs an approval. It is on disk and the run waits when this is called. `tool` NULL: the budget. */
 struct tide_approval {
     const char *tool, *args, *question, *token;
     struct tide_text *
@@ -1088,13 +1088,13 @@ struct tide_approval {
 };
 typedef enum tide_decision tide_approve_fn(void *arg, const struct tide_approval *ask);
 
-/* A hook: `input` is the JSON that a hook program gets; the answer is what one prints (empty: go on). */
+/* A hook: `input` is the JSON that a hook program gets; the answer is what one prints (empty: continue). */
 typedef enum tide_code tide_hook_fn(void *arg, const char *input, struct tide_text *ret_answer, struct tide_err *err);
 
-/* A tool of the caller's. Fills *ret_result; failing is told to the model with err's message. */
+/* A tool of the caller's. Fills *ret_result; on failure the model gets err's message. */
 typedef enum tide_code tide_tool_fn(void *arg, const char *args, const char *key, struct tide_text *ret_result,
                                     struct tide_err *err);
-/* Whether a call that was cut under this key happened: 1 yes, 0 no, -1 cannot be told. */
+/* Whether an interrupted call with this key happened: 1 yes, 0 no, -1 unknown. */
 typedef int tide_probe_fn(void *arg, const char *args, const char *key);
 struct tide_tool {
     size_t size;
@@ -1102,7 +1102,7 @@ struct tide_tool {
     enum tide_effect effect;
     enum tide_permission permission;
     tide_tool_fn *fn;
-    tide_probe_fn *probe; /* NULL: nobody can find out */
+    tide_probe_fn *probe; /* NULL: it cannot be found out */
     void *arg;
 };
 
@@ -1112,10 +1112,9 @@ struct tide_agent_options {
     const char *provider, *model; /* anthropic, openai or script; [of the session, else anthropic] */
     const char *base_url, *api_key, *script;
     const char *system_prompt, *working_dir; /* [a short one]; where tools work [of the session, else here] */
-    int max_turns,
-        context_percent;        /* model calls for one prompt [50]; older turns are left out above so much [80] of */
-    int64_t max_context_tokens; /* [128000] */
-    int max_retries, retry_now; /* [3], negative: none; resuming does not wait for a pause between attempts */
+    int max_turns, context_percent; /* model calls for one prompt [50]; older turns are dropped above so much [80] of */
+    int64_t max_context_tokens;     /* [128000] */
+    int max_retries, retry_now;     /* [3], negative: none; resuming does not wait for a pause between attempts */
     int64_t retry_base_delay_ms, max_retry_after_ms;  /* [500]; of what a provider asks for (Retry-After) [900000] */
     int64_t max_tool_result_chars, max_answer_tokens; /* [8000], negative: no limit; [8192] */
     int64_t tool_timeout_ms, hook_timeout_ms, connect_timeout_ms, first_byte_timeout_ms, silence_timeout_ms;
@@ -1123,8 +1122,9 @@ struct tide_agent_options {
     double max_cost;                           /* budget of the session, in the unit of the prices [none] */
     int64_t max_tokens;                        /* the same in tokens [none] */
     const char *permissions, *hooks, *prices;  /* JSON, as config.json has them */
-    int no_tools, refresh_prompt; /* none of the built-in ones; render system prompt and tool list anew, and log that */
-    int on_store_error_continue;  /* as TIDE_RUN_CONTINUE */
+    int no_tools,
+        refresh_prompt;          /* none of the built-in ones; render system prompt and tool list again, and log that */
+    int on_store_error_continue; /* as TIDE_RUN_CONTINUE */
     tide_agent_event_fn *event;
     tide_approve_fn *approve; /* NULL: what needs a word parks, and the call returns TIDE_WAITING */
     void *arg;
@@ -1144,8 +1144,8 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_add_tool(tide_agent *agent, c
                                                             struct tide_err *err);
 
 /*
- * Says something to the model and stays with it until it has answered for good, tools and all; *ret_answer (may be NULL) is
- * its last text. The prompt is on disk before anything of the answer is shown. TIDE_WAITING: parked, err says for what.
+ * Says something to the model and returns when its answer is complete, tools included; *ret_answer (may be NULL) is
+ * its last text. The prompt is on disk before anything of the answer is shown. TIDE_WAITING: it waits, err says for what.
  * TIDE_CANCELLED: stopped. TIDE_FAILED and others: the run failed and can be resumed; err says why and what to do.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_run(tide_agent *agent, const char *prompt,
@@ -1161,14 +1161,14 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_attach(tide_agent *agent, con
                                                           size_t len, struct tide_err *err);
 
 /*
- * Goes on with what was cut, failed, stopped or parked: exactly where it was. What was answered is not asked again, what
- * was done is not done again. TIDE_NOT_FOUND: nothing is left to be done. `input` answers a wait (JSON), else NULL.
+ * Continues what was interrupted, failed, stopped or waits, exactly where it was. What was answered is not asked again, what
+ * was done is not done again. TIDE_NOT_FOUND: nothing is left to do. `input` answers a wait (JSON), else NULL.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_resume(tide_agent *agent, const char *input, const char *token,
                                                           struct tide_text *ret_answer, struct tide_err *err);
 
 /*
- * Asks the model for a summary, which stands for all that was said from then on: later requests carry it in place of the
+ * Asks the model for a summary, which replaces all earlier messages: later requests carry it in place of the
  * messages, and the log keeps everything. `focus`: what matters most; NULL: nothing in particular. TIDE_CONFLICT: a prompt has no
  * answer yet. TIDE_NOT_FOUND: nothing was said. Killed or failed, everything is as it was.
  */
@@ -1177,10 +1177,10 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_compact(tide_agent *agent, co
 /* Stops what it does, soon and in order. May be called from a signal handler or another thread. */
 TIDE_API void tide_agent_stop(tide_agent *agent);
 
-/* The same when not a person wants it but the process is to end: what may go on by itself later does. */
+/* The same when the process must end, not because a person wants it: it may be resumed automatically. */
 TIDE_API void tide_agent_shutdown(tide_agent *agent);
 
-/* The token of the wait that TIDE_WAITING left behind, shown only here; "" when there is none. */
+/* The token of the wait after TIDE_WAITING, shown only here; "" when there is none. */
 TIDE_API const char *tide_agent_token(const tide_agent *agent);
 
 /* One message of the conversation, as the next request would have it. */
@@ -1193,11 +1193,11 @@ struct tide_message {
     const char *call_id; /* of a tool: whose result it is */
     int failed;
     const char *calls; /* of the assistant: JSON array of {"id","name","args"}; NULL: it asked for nothing */
-    int is_summary;    /* of the user: stands for what was said before (tide_agent_compact) */
+    int is_summary;    /* of the user: replaces earlier messages (tide_agent_compact) */
 };
 typedef int tide_message_fn(void *arg, const struct tide_message *message);
 
-/* The conversation so far; what was left out or rolled back is not in it. The callback returns non-zero to stop. */
+/* The conversation so far; without what was dropped or rolled back. The callback returns non-zero to stop. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_read_history(tide_agent *agent, tide_message_fn *fn, void *arg,
                                                                 struct tide_err *err);
 
@@ -1211,7 +1211,7 @@ typedef struct tide_graph tide_graph;
 
 /*
  * A graph from its JSON (docs/GRAPHS.md). TIDE_INVALID: the first problem, and how many more there are; `problem` (may be
- * NULL) hears each. `dir`: where files of subgraphs are looked for; NULL: they are refused. A handle runs one session at a time.
+ * NULL) is called for each. `dir`: where files of subgraphs are looked for; NULL: they are refused. A handle runs one session at a time.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_parse(const char *json, size_t len, const char *dir,
                                                          tide_problem_fn *problem, void *arg, tide_graph **ret_graph,
@@ -1289,8 +1289,8 @@ struct tide_graph_result {
 };
 
 /*
- * Runs a graph in a session that was opened for appending, to its end. TIDE_WAITING: parked for a person, on disk.
- * TIDE_CANCELLED: stopped. TIDE_UNSETTLED: a node that must happen once was cut. TIDE_FAILED: err names the node; all of
+ * Runs a graph in a session that was opened for appending, to its end. TIDE_WAITING: it waits for a person, on disk.
+ * TIDE_CANCELLED: stopped. TIDE_UNSETTLED: a node that must happen once was interrupted. TIDE_FAILED: err names the node; all of
  * them can be resumed. `ret` (may be NULL) is filled in every case.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_run(tide_session *session, tide_graph *graph,
@@ -1302,7 +1302,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_load(tide_session *session, t
                                                         struct tide_err *err);
 
 /*
- * Goes on where it was cut, failed, stopped or parked: what is complete is not run again. `graph`: tide_graph_load(), or
+ * Continues where it was interrupted, failed, stopped or waits: what is complete is not run again. `graph`: tide_graph_load(), or
  * another version of it. Everything that can be refused is, with every reason, before anything is written.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_resume(tide_session *session, tide_graph *graph,
@@ -1315,8 +1315,8 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_make_plan(tide_session *sessi
                                                              struct tide_text *ret_json, struct tide_err *err);
 
 /* Parks it, soon and in order: running nodes are ended. May be called from a signal handler or another thread. */
-TIDE_API void tide_graph_stop(tide_graph *graph);     /* a person wants it: it does not go on by itself */
-TIDE_API void tide_graph_shutdown(tide_graph *graph); /* the process is to end: what may go on by itself does */
+TIDE_API void tide_graph_stop(tide_graph *graph);     /* a person wants it: it is not resumed automatically */
+TIDE_API void tide_graph_shutdown(tide_graph *graph); /* the process must end: it may be resumed automatically */
 
 /* ---- Verify, export, import -------------------------------------------------------------------------------- */
 

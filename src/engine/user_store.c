@@ -45,9 +45,9 @@ static enum tide_code name_reason(enum tide_code code, const char *url, struct t
     if ((code != TIDE_NOT_A_STORE && code != TIDE_INVALID) || stat(path, &st) != 0)
         return code;
     if (files && S_ISREG(st.st_mode))
-        return tide_fail(err, code, "open store: '%.400s' is a file, not a store of files (sqlite:PATH)", path);
+        return tide_fail(err, code, "open store: '%.400s' is a file, not a file store (sqlite:PATH)", path);
     if (!files && S_ISDIR(st.st_mode))
-        return tide_fail(err, code, "open store: '%.400s' is a directory (a store of files is files:DIR)", path);
+        return tide_fail(err, code, "open store: '%.400s' is a directory (a file store is files:DIR)", path);
     return code;
 }
 

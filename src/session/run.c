@@ -173,7 +173,7 @@ static enum tide_code append_now(struct tide_run *r, struct trying *t, struct ti
         return code;
     if (t->unknown && !(t->flags & TIDE_APPEND_ANY) && r->s->head.last_seq != t->before) {
         t->unknown = false; /* it is not there, and others have come since: whoever decided must decide again */
-        return tide_fail_session(err, TIDE_CONFLICT, r->s->head.id, "has moved on");
+        return tide_fail_session(err, TIDE_CONFLICT, r->s->head.id, "has changed meanwhile");
     }
     code = session_append(r->s, t->flags, t->events, t->n, &r->appended_seq, err);
     t->unknown = code == TIDE_UNKNOWN;

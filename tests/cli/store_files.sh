@@ -46,7 +46,7 @@ refuses_as 'nothing there' 3 'NOT_FOUND|file||none||init_store' --store files:no
 check 'nothing was made' test ! -e none
 echo text >file
 tidemark --store files:file sessions list 2>err
-check_is 'a file' 1 "$(grep -c "^tidemark: open store: 'file' is a file, not a store of files (sqlite:PATH): give another path with --store\$" err)"
+check_is 'a file' 1 "$(grep -c "^tidemark: open store: 'file' is a file, not a file store (sqlite:PATH): give another path with --store\$" err)"
 refuses_as 'a directory, named as a database' 5 'NOT_A_STORE|||||' --store d sessions list
 ln -s d link
 tidemark --store files:link sessions list 2>err
