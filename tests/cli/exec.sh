@@ -305,31 +305,39 @@ fi
 
 # ---- the examples, as their comments say ----
 examples=$TIDE_SOURCE/examples
-check_status 'deploy.sh asks' 7 tidemark exec --session deploy -- "$examples/deploy.sh" "$work/place"
-check 'and has not released' test ! -e place/released
-check_is 'it releases when it may' 'released: 1 time(s)' "$(tidemark resume deploy --input yes | tail -n 1)"
-check_status 'asked again' 7 tidemark exec --session deploy-no -- "$examples/deploy.sh" "$work/place2"
-check_is 'it does not when it may not' 'not released' "$(tidemark resume deploy-no --input no | tail -n 1)"
+cp -r "$examples/deploy" place
+(cd place && tidemark exec --session deploy -- ./deploy.sh) >/dev/null 2>&1
+check_is 'deploy.sh asks, and has not released' '7 no' "$? $(test -e place/place/released || echo no)"
+check_is 'it releases when it may' released "$(tidemark resume deploy --input yes | tail -n 1)"
+check_is 'having migrated once' 1 "$(wc -l <place/place/migrated)"
+cp -r "$examples/deploy" place2
+(cd place2 && tidemark exec --session deploy-no -- ./deploy.sh) >/dev/null 2>&1
+check_end 'a no ends it' 1 tidemark resume deploy-no --input no
+check 'and nothing is migrated or released' test ! -e place2/place/migrated -a ! -e place2/place/released
 nobody_reads() {
     ! pgrep -f "cat $1" >/dev/null
 }
-# Killed in the release, before and after it happened: once in the end.
+# Killed in the step that must happen once, before and after it happened: once in the end.
 for when in before after; do
-    mkdir "cut-$when"
-    mkfifo "cut-$when/hold"
-    sed "s|'cp \"\$1/artifact\"|'[ $when = after ] \|\| cat \"\$1/hold\"; cp \"\$1/artifact\"|; s|>>\"\$1/history\"'|>>\"\$1/history\"; [ $when = before ] \|\| cat \"\$1/hold\"'|" \
-        "$examples/deploy.sh" >"deploy-$when"
-    chmod +x "deploy-$when"
-    tidemark exec --session "cut-$when" -- "./deploy-$when" "$work/cut-$when" >/dev/null 2>&1
+    cp -r "$examples/deploy" "cut-$when"
+    hold="$work/cut-$when/hold"
+    mkfifo "$hold"
+    if [ $when = before ]; then
+        sed "s|^echo migrated|cat '$hold'; &|" "$examples/deploy/migrate" >"cut-$when/migrate"
+    else
+        echo "cat '$hold'" >>"cut-$when/migrate"
+    fi
+    (cd "cut-$when" && tidemark exec --session "cut-$when" -- ./deploy.sh) >/dev/null 2>&1
     "$TIDE_BIN" resume "cut-$when" --input yes >/dev/null 2>&1 &
     runner=$!
-    exec 7>"cut-$when/hold" # opens when the release has come so far
+    exec 7>"$hold" # opens when the migration has come so far
     kill -KILL "$runner"
     wait "$runner" 2>/dev/null
-    wait_for nobody_reads "$work/cut-$when/hold" # or the release would continue for a moment
+    wait_for nobody_reads "$hold" # or it would go on for a moment
     exec 7>&-
-    cp "$examples/deploy.sh" "deploy-$when"
-    check_is "deploy.sh killed $when it released: once" 'released: 1 time(s)' "$(tidemark resume "cut-$when" --accept-change 2>/dev/null | tail -n 1)"
+    cp "$examples/deploy/migrate" "cut-$when/migrate"
+    check_is "deploy.sh killed $when it migrated: once" 'released 1' \
+        "$(tidemark resume "cut-$when" 2>/dev/null | tail -n 1) $(wc -l <"cut-$when/place/migrated")"
 done
 check_status 'nightly.sh sleeps' 7 tidemark exec --session nightly -- "$examples/nightly.sh" "$work/night" 1h
 check_is 'and goes on' 'done' "$(tidemark resume nightly --now | tail -n 1)"
