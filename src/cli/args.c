@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -40,13 +41,31 @@ static enum tide_code in_command(const struct args *args, struct tide_err *err)
 }
 
 /* "log-format" as log_format, "KEY" as key. */
-static void note_wrong(struct args *args, const char *name)
+static void argument_name(char *out, size_t size, const char *name)
 {
     size_t n = 0;
 
-    for (; *name && n + 1 < sizeof(args->wrong); name++)
-        args->wrong[n++] = *name == '-' ? '_' : (char)tolower((unsigned char)*name);
-    args->wrong[n] = '\0';
+    for (; *name && n + 1 < size; name++)
+        out[n++] = *name == '-' ? '_' : (char)tolower((unsigned char)*name);
+    out[n] = '\0';
+}
+
+static void note_wrong(struct args *args, const char *name)
+{
+    argument_name(args->wrong, sizeof(args->wrong), name);
+}
+
+enum tide_code args_refuse(struct tide_err *err, const char *name, const char *fmt, ...)
+{
+    char text[sizeof(err->msg)], argument[64];
+    va_list list;
+
+    va_start(list, fmt);
+    vsnprintf(text, sizeof(text), fmt, list);
+    va_end(list);
+    tide_fail(err, TIDE_INVALID, "%s", text);
+    argument_name(argument, sizeof(argument), name);
+    return tide_about(err, TIDE_SUBJECT_ARGUMENT, argument);
 }
 
 /* ---- names that may have been meant ---- */

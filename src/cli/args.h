@@ -51,6 +51,10 @@ const char *args_nth(const struct args *args, const char *name, size_t i); /* of
 const char **args_all(const struct args *args, const char *name); /* all of them, ended by NULL; free() the list */
 const char *args_operand(const struct args *args, size_t i);      /* NULL when not given */
 
+/* TIDE_INVALID about this option or operand, which a command refuses after all were read; named as it is in its table. */
+enum tide_code args_refuse(struct tide_err *err, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* The command's words: "sessions new". */
 const char *args_command_name(const struct args *args, char out[64]);
 

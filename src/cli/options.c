@@ -20,7 +20,7 @@ enum tide_code text_or_json(const struct args *args, const char *name, struct bu
     struct json *value = NULL;
 
     if (text && json)
-        return tide_fail(err, TIDE_INVALID, "--%s and --%s: give one of them", name, as_json);
+        return args_refuse(err, name, "--%s and --%s: give one of them", name, as_json);
     if (json && json_parse(&a, str_from(json), NULL, &value, NULL, err))
         return tide_wrap(err, "--%s", as_json);
     if (text)

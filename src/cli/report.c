@@ -25,7 +25,7 @@ enum tide_code check_fd(int fd, const char *option, struct tide_err *err)
     int flags = fcntl(fd, F_GETFL);
 
     if (flags < 0)
-        return tide_fail(err, TIDE_INVALID, "%s %d: not an open descriptor", option, fd);
+        return args_refuse(err, option + strspn(option, "-"), "%s %d: not an open descriptor", option, fd);
     if (fd > STDERR_FILENO)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
     return TIDE_OK;

@@ -101,7 +101,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
         cli_store_key(cli, key, &opt.key_len, err))
         return err->code;
     if (url.failed)
-        return tide_fail(err, TIDE_INVALID, "the path of the store is too long: name a shorter one with --store");
+        return args_refuse(err, "store", "the path of the store is too long: name a shorter one with --store");
     opt.key = opt.key_len ? key : NULL;
     code = user_store_open(buf_cstr(&url), &opt, args_text(&cli->args, "config"), ask_own, NULL, &cli->store, err);
     explicit_bzero(key, sizeof(key));

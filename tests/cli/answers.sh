@@ -60,7 +60,7 @@ for id in program graph map "$chat"; do
         refuses "$id: '$word' with the token" 2 'is neither yes nor no' resume "$id" --token @"$id.token" --input "$word"
     done
     refuses "$id: JSON that is neither" 2 'is neither yes nor no' resume "$id" --input-json '{"decision":1}'
-    [ "$id" = "$chat" ] || refuses_as "$id: by types" 2 'INVALID|session|*|||answer' resume "$id" --input ys
+    refuses_as "$id: by types" 2 'INVALID|session|*|||answer' resume "$id" --input ys
     refuses "$id: a reason without an answer" 2 'it goes with an answer, yes or no: `--input TEXT` answers' resume "$id" --reason why
     refuses "$id: a reason beside an object" 2 'as its member "reason"' resume "$id" --input-json '{"decision":"no"}' --reason why
     check_is "$id: it still waits" 'waiting approval' "$(shown "$id" '$.status') $(shown "$id" '$.run.wait.kind')"

@@ -36,6 +36,11 @@ is_error 'a line that was changed' 'CORRUPT|file|||3|' --store "$(store_at other
 sed '3s/.*/{/' there.jsonl >torn.jsonl
 is_error 'a line that is no JSON' 'INVALID|file|||3|' --store "$(store_at other)" sessions import torn.jsonl
 
+cat >graph.json <<'END_GRAPH'
+{"tidemark_graph": 1, "id": "g", "entry": "a", "nodes": [
+  {"id": "a", "type": "function", "retries": 0, "effect": "once", "program": ["sh", "-c", "exit 3"], "outputs": ["x"]}]}
+END_GRAPH
+
 # ---- from a step, over the socket of its run ----
 cat >pays.sh <<'END_PROGRAM'
 "$TIDE_BIN" --json step pay -- echo "$(cat amount)" 2>step.json
@@ -62,6 +67,70 @@ is_error 'an event that is not there' 'NOT_FOUND|event|pays||999|show_log' sessi
 is_error 'a store of an unknown kind' 'INVALID|argument||store||' --store foo:x sessions list
 is_error 'a word that is no status' 'INVALID|argument||status||' sessions list --status wrong
 is_error 'a step that is not open' 'INVALID|step|pays|nosuch||show_timeline' resume pays --retry nosuch
+# What a command refuses itself, after its arguments were read: which of them it is.
+while IFS='|' read -r subject name words; do
+    # shellcheck disable=SC2086 # words
+    is_error "$words" "INVALID|$subject||$name||" $words
+done <<'END_REFUSED'
+argument|id|log show
+argument|kind|log show --all --kind x
+argument|after|log show pays --after 1
+argument|last|log show pays --last 1 --from 1
+argument|from|log show pays --from 5 --to 2
+argument|kind|log append pays
+argument|sync|log append pays --kind a --sync
+argument|data|log append pays - --data {}
+argument|id|sessions verify
+argument|id|sessions delete
+argument|id|sessions delete pays --older-than 1d
+argument|dry_run|sessions delete pays --dry-run
+argument|yes|sessions delete --older-than 0s
+argument|show|sessions trust pays --show --yes
+argument|format|sessions transcript pays --format text
+argument|reuse_effects|sessions rollback pays --to 1 --reuse-effects --redo-effects
+argument|name|schema nothing
+argument|value|config set model
+argument|ensure|exec --ensure --new-run --session a -- true
+argument|session|exec --ensure -- true
+argument|title|exec --resume pays --title t
+argument|program|exec --resume pays -- true
+argument|program|exec
+argument|map|resume pays --map x
+argument|reuse_effects|resume pays --reuse-effects --redo-effects
+argument|redo_effects|resume pays --redo-effects
+argument|input|resume pays --input a --input-json 1
+argument|set|run graph.json --set x
+argument|set|run graph.json --set x=1 --set x=2
+argument|set|run graph.json --set x=$NO_SUCH_VARIABLE
+argument|set|resume pays --set x:=y
+argument|script|run graph.json --script x --provider openai
+argument|output|run graph.json --output text
+argument|model|run graph.json --model=
+argument|no_checkpoints|run graph.json --no-checkpoints --checkpoint checkpoint_on_edge=true
+argument|run_due|recover --run-due --dry-run
+argument|interval|recover --interval 1s
+argument|watch|recover --watch --dry-run
+argument|dot|graph show graph.json --dot --mermaid
+argument|new|graph diff - -
+argument|prompt|chat
+argument|prompt|chat -p=
+argument|watch|chat --watch
+argument|resume|chat --resume pays --continue
+argument|from|chat --from 3 -p hi
+argument|redo_effects|chat --redo-effects -p hi
+argument|output|chat -p hi --output text
+argument|script|chat -p hi --script x --provider openai
+argument|no_store|chat --no-store --continue -p hi
+argument|forget|doctor --forget a --remember b
+argument|crash_points|torture graph.json --crash-points x
+argument|dst|store copy . .
+file|.|sessions import .
+file|torn.json|graph show torn.json
+END_REFUSED
+is_error 'a token that is not in its file' 'TOKEN_MALFORMED|argument||token||' resume pays --token @/dev/null
+is_error 'whose file is not there' 'NOT_FOUND|file||none.token||' resume pays --token @none.token
+is_error 'a session that is further' 'CONFLICT|session|pays|||' log append pays --kind a --data '{}' --expect 1
+
 # What is wrong with the command line itself, also when --json stands behind it.
 for given in 'config path --json' '--json config path' 'frob --json' 'sessions frob --json'; do
     # shellcheck disable=SC2086 # words
@@ -83,10 +152,6 @@ tidemark frob -- --json 2>err
 check 'not behind --' grep -q '^tidemark: ' err
 
 # ---- of a graph ----
-cat >graph.json <<'END_GRAPH'
-{"tidemark_graph": 1, "id": "g", "entry": "a", "nodes": [
-  {"id": "a", "type": "function", "retries": 0, "effect": "once", "program": ["sh", "-c", "exit 3"], "outputs": ["x"]}]}
-END_GRAPH
 tidemark run graph.json --session broken --json >run.json 2>/dev/null </dev/null
 check_is 'the node that failed' a "$(json '$.failed_node' <run.json)"
 is_error 'a graph that is refused because of it' 'UNSETTLED|node|broken|a||repeat,repeat' sessions resume broken

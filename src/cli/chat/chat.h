@@ -68,6 +68,7 @@ struct chat_printing {
     bool no_store;
 
     enum { PRINT_TEXT, PRINT_JSON, PRINT_STREAM } how;
+    bool began; /* it did something */
     int64_t turns;
     int unwritten;        /* why a line could not be written; 0: all were */
     const char *answered; /* the question that was answered, until that is told */

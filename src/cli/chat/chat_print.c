@@ -101,6 +101,7 @@ static void on_event(void *arg, const struct tide_agent_event *e)
 {
     struct chat_printing *p = arg;
 
+    p->began = true;
     tell_answered(p);
     signals_stopped();
     p->turns += e->what == TIDE_AGENT_USAGE;
@@ -144,6 +145,13 @@ static void put_result(struct chat_printing *p, enum tide_code code, const struc
     report.has_usage = tide_session_get_usage(p->chat->session, 0, &report.usage, NULL) == TIDE_OK;
     shape_put(&o, &shape_chat, &report);
     put_line(p, &line);
+}
+
+/* Before it did anything, and not for the model's sake: an error as of any command, and no result. */
+static bool is_refused(const struct chat_printing *p, enum tide_code code)
+{
+    return code && !p->began && code != TIDE_WAITING && code != TIDE_CANCELLED && code != TIDE_NOT_FOUND &&
+           code != TIDE_FAILED;
 }
 
 /* What it waits for is no failure: it has an exit status of its own, and says what moves it. */
@@ -193,6 +201,8 @@ static enum tide_code print_report(struct chat_printing *p, enum tide_code code,
 enum tide_code chat_print_end(struct chat_printing *p, enum tide_code code, bool prompt_refused,
                               const struct tide_text *answer, struct tide_err *err)
 {
+    if (is_refused(p, code))
+        return code;
     if (prompt_refused)
         say("the prompt was not sent: the interrupted turn comes first, and did not complete");
     code = print_report(p, code, answer, err);

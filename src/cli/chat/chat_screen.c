@@ -322,7 +322,7 @@ enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *
         return err->code;
     }
     if (session_kind_of(session) != TIDE_KIND_CHAT) {
-        tide_fail(err, TIDE_INVALID, "session '%s' was not made by a chat", tide_session_id(session));
+        tide_fail_session(err, TIDE_INVALID, tide_session_id(session), "was not made by a chat");
         tide_session_close(session);
         return err->code;
     }
@@ -477,9 +477,9 @@ static enum tide_code pick_first(struct screen *s, struct tide_err *err)
     char id[TIDE_ID_SIZE];
 
     if (!screen_can_pick(s))
-        return tide_fail(err, TIDE_INVALID,
-                         "--resume without an ID needs a terminal that can move its cursor (TERM): "
-                         "give --resume ID, or --continue");
+        return args_refuse(err, "resume",
+                           "--resume without an ID needs a terminal that can move its cursor (TERM): "
+                           "give --resume ID, or --continue");
     if (screen_pick(s, id, err))
         return err->code;
     s->leave = !id[0];

@@ -69,8 +69,8 @@ static enum tide_code read_piped(struct buf *out, struct tide_err *err)
     while (out->len && (out->ptr[out->len - 1] == '\n' || out->ptr[out->len - 1] == '\r'))
         out->len--;
     if (!str_is_utf8(buf_view(out), NULL) || memchr(buf_view(out).ptr, '\0', out->len))
-        return tide_fail(err, TIDE_INVALID, "standard input is %s: pipe in text",
-                         str_is_utf8(buf_view(out), NULL) ? "no text: it holds a NUL byte" : "not valid UTF-8");
+        return args_refuse(err, "prompt", "standard input is %s: pipe in text",
+                           str_is_utf8(buf_view(out), NULL) ? "no text: it holds a NUL byte" : "not valid UTF-8");
     return TIDE_OK;
 }
 
@@ -81,13 +81,13 @@ static enum tide_code check_pairs(const struct cli *cli, const struct chat_want 
     const char *provider = w->who.provider;
 
     if (w->who.script && provider && strcmp(provider, "script") != 0)
-        return tide_fail(err, TIDE_INVALID, "--script and --provider %s: give one of them", provider);
+        return args_refuse(err, "script", "--script and --provider %s: give one of them", provider);
     if (watch && (w->output || cli->out.json))
-        return tide_fail(err, TIDE_INVALID, "--watch shows everything: omit %s", w->output ? "--output" : "--json");
+        return args_refuse(err, "watch", "--watch shows everything: omit %s", w->output ? "--output" : "--json");
     if (cli->out.json && w->output && strcmp(w->output, "json") != 0)
-        return tide_fail(err, TIDE_INVALID, "--json and --output %s: give one of them", w->output);
+        return args_refuse(err, "output", "--json and --output %s: give one of them", w->output);
     if (watch && str_is_blank(str_from(w->prompt)) && !w->resume && !w->latest)
-        return tide_fail(err, TIDE_INVALID, "--watch needs -p TEXT, --resume ID or --continue");
+        return args_refuse(err, "watch", "--watch needs -p TEXT, --resume ID or --continue");
     return TIDE_OK;
 }
 
@@ -97,26 +97,27 @@ static enum tide_code check_empty(const struct args *a, struct tide_err *err)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (args_on(a, names[i]) && str_is_blank(str_from(args_text(a, names[i]))))
-            return tide_fail(err, TIDE_INVALID, "--%s is empty: give a text, or omit it", names[i]);
+            return args_refuse(err, names[i], "--%s is empty: give a text, or omit it", names[i]);
     return TIDE_OK;
 }
 
 static enum tide_code check(const struct chat_want *w, bool screen, struct tide_err *err)
 {
     if (w->pick && !screen)
-        return tide_fail(err, TIDE_INVALID,
-                         "--resume without an ID needs a terminal to choose at: give --resume ID, or "
-                         "--continue for the latest chat of this directory");
+        return args_refuse(err, "resume",
+                           "--resume without an ID needs a terminal to choose at: give --resume ID, or "
+                           "--continue for the latest chat of this directory");
     if ((w->resume || w->pick) && w->latest)
-        return tide_fail(err, TIDE_INVALID, "--resume and --continue: give one of them");
+        return args_refuse(err, "resume", "--resume and --continue: give one of them");
     if (w->from && !w->resume)
-        return tide_fail(err, TIDE_INVALID, "--from needs --resume ID");
+        return args_refuse(err, "from", "--from needs --resume ID");
     if ((w->reuse_effects || w->redo_effects) && !w->from)
-        return tide_fail(err, TIDE_INVALID, "--%s-effects needs --from WHERE", w->reuse_effects ? "reuse" : "redo");
+        return args_refuse(err, w->reuse_effects ? "reuse-effects" : "redo-effects", "--%s-effects needs --from WHERE",
+                           w->reuse_effects ? "reuse" : "redo");
     if (w->reuse_effects && w->redo_effects)
-        return tide_fail(err, TIDE_INVALID, "--reuse-effects and --redo-effects: give one of them");
+        return args_refuse(err, "reuse-effects", "--reuse-effects and --redo-effects: give one of them");
     if (w->no_store && (w->resume || w->latest || w->pick))
-        return tide_fail(err, TIDE_INVALID, "--no-store keeps nothing, so there is nothing to resume");
+        return args_refuse(err, "no-store", "--no-store keeps nothing, so there is nothing to resume");
     return TIDE_OK;
 }
 
@@ -130,7 +131,7 @@ static enum tide_code run_piped(struct cli *cli, struct chat_want *w, struct tid
     w->prompt = prompt ? prompt : str_is_blank(buf_view(&piped)) ? NULL : buf_cstr(&piped);
     w->piped = prompt && piped.len ? buf_cstr(&piped) : NULL;
     if (!w->prompt && !w->resume && !w->latest)
-        return tide_fail(err, TIDE_INVALID, "no prompt: give -p TEXT, pipe one in, or use a terminal");
+        return args_refuse(err, "prompt", "no prompt: give -p TEXT, pipe one in, or use a terminal");
     return chat_print(cli, w, err);
 }
 

@@ -119,7 +119,7 @@ static enum tide_code run_set(struct cli *cli, struct tide_err *err)
     const char *wins;
 
     if (!value == !unset)
-        return tide_fail(err, TIDE_INVALID, "config set: give either VALUE or --unset");
+        return args_refuse(err, "value", "config set: give either VALUE or --unset");
     if (settings_set(args_text(&cli->args, "config"), key, unset ? NULL : value, err))
         return err->code;
     /* What was written counts for nothing while a variable says otherwise. */

@@ -364,7 +364,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code = TIDE_OK;
 
     if (forget && remember)
-        return tide_fail(err, TIDE_INVALID, "--forget and --remember exclude each other: give one of them");
+        return args_refuse(err, "forget", "--forget and --remember exclude each other: give one of them");
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
         d.name = checks[i].name;
         checks[i].run(&d);

@@ -74,9 +74,9 @@ static enum tide_code refuse_pairs(const struct args *args, struct tide_err *err
     bool ensure = args_on(args, "ensure"), anew = args_on(args, "new-run");
 
     if (ensure && anew)
-        return tide_fail(err, TIDE_INVALID, "--ensure and --new-run: give one of them");
+        return args_refuse(err, "ensure", "--ensure and --new-run: give one of them");
     if ((ensure || anew) && !args_text(args, "session"))
-        return tide_fail(err, TIDE_INVALID, "--%s needs --session ID", ensure ? "ensure" : "new-run");
+        return args_refuse(err, "session", "--%s needs --session ID", ensure ? "ensure" : "new-run");
     return TIDE_OK;
 }
 
@@ -86,11 +86,11 @@ static enum tide_code refuse_with_resume(struct cli *cli, struct tide_err *err)
 
     for (size_t i = 0; i < sizeof(not_with) / sizeof(not_with[0]); i++)
         if (args_on(&cli->args, not_with[i]))
-            return tide_fail(err, TIDE_INVALID, "--%s cannot be combined with --resume: the session has it: omit it",
-                             not_with[i]);
+            return args_refuse(err, not_with[i], "--%s cannot be combined with --resume: the session has it: omit it",
+                               not_with[i]);
     if (cli->args.n_operands > 0)
-        return tide_fail(err, TIDE_INVALID, "--resume runs the program of the session: omit '%.60s'",
-                         args_operand(&cli->args, 0));
+        return args_refuse(err, "program", "--resume runs the program of the session: omit '%.60s'",
+                           args_operand(&cli->args, 0));
     return TIDE_OK;
 }
 
@@ -108,8 +108,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         return refuse_with_resume(cli, err) ? err->code : resume_and_print(cli, &again, err);
     }
     if (cli->args.n_operands == 0)
-        return tide_fail(err, TIDE_INVALID,
-                         "exec: PROGRAM is missing: give it after --, as in `tidemark exec -- ./deploy.sh`");
+        return args_refuse(err, "program",
+                           "exec: PROGRAM is missing: give it after --, as in `tidemark exec -- ./deploy.sh`");
     code = refuse_pairs(&cli->args, err) ? err->code : exec_program(cli, &r, err);
     program_run_done(&r);
     return code;

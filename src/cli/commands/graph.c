@@ -180,7 +180,8 @@ enum tide_code graph_open_file(const char *file, tide_graph **ret_graph, struct 
 
     if (code != TIDE_INVALID)
         return code;
-    return tide_fail(err, TIDE_INVALID, "%.300s: `tidemark graph check %.120s` shows everything", why.msg, file);
+    tide_fail(err, TIDE_INVALID, "%.300s: `tidemark graph check %.120s` shows everything", why.msg, file);
+    return tide_about(err, TIDE_SUBJECT_FILE, file);
 }
 
 static enum tide_code run_show(struct cli *cli, struct tide_err *err)
@@ -191,7 +192,7 @@ static enum tide_code run_show(struct cli *cli, struct tide_err *err)
     AUTO(graph_freep) tide_graph *graph = NULL;
 
     if ((svg != NULL) + dot + mermaid + cli->out.json > 1)
-        return tide_fail(err, TIDE_INVALID, "graph show: give one of --dot, --mermaid, --svg and --json");
+        return args_refuse(err, "dot", "graph show: give one of --dot, --mermaid, --svg and --json");
     if (graph_open_file(file, &graph, err))
         return err->code;
     if (svg) {

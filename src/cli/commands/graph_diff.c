@@ -129,7 +129,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     const char *before = args_operand(&cli->args, 0), *after = args_operand(&cli->args, 1);
 
     if (strcmp(before, "-") == 0 && strcmp(after, "-") == 0)
-        return tide_fail(err, TIDE_INVALID, "graph diff: standard input can be one of both");
+        return args_refuse(err, "new", "graph diff: standard input can be one of both");
     if (graph_open_file(before, &old, err) || graph_open_file(after, &new, err))
         return err->code;
     graph_diff(&d, old, new);

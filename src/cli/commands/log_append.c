@@ -57,10 +57,11 @@ static enum tide_code read_file(const char *path, struct buf *ret_bytes, struct 
 
     if (bad)
         return tide_fail_file(err, bad, "--data: read", path);
-    if (ret_bytes->failed)
-        return tide_fail(err, TIDE_TOO_BIG, "--data: '%.200s' is longer than the %zu bytes an event may have", path,
-                         ret_bytes->max);
-    return TIDE_OK;
+    if (!ret_bytes->failed)
+        return TIDE_OK;
+    tide_fail(err, TIDE_TOO_BIG, "--data: '%.200s' is longer than the %zu bytes an event may have", path,
+              ret_bytes->max);
+    return tide_about(err, TIDE_SUBJECT_FILE, path);
 }
 
 static enum tide_code append_event(struct cli *cli, struct str body, struct tide_err *err)
@@ -77,9 +78,9 @@ static enum tide_code append_event(struct cli *cli, struct str body, struct tide
         if (tide_session_input(cli->store, tide_session_id(session), expect, &event, 1, &seq, err))
             return err->code;
     } else if (expect >= 0 && expect != tide_session_last_seq(session)) {
-        return tide_fail(err, TIDE_CONFLICT,
-                         "session '%s' is at %" PRId64 ", not at %" PRId64 ": read what is new, then try again",
-                         tide_session_id(session), tide_session_last_seq(session), expect);
+        return tide_fail_session(err, TIDE_CONFLICT, tide_session_id(session),
+                                 "is at %" PRId64 ", not at %" PRId64 ": read what is new, then try again",
+                                 tide_session_last_seq(session), expect);
     } else if (tide_session_append(session, flags, &event, 1, &seq, err)) {
         return err->code;
     }
@@ -94,9 +95,9 @@ static enum tide_code append_one(struct cli *cli, size_t max, struct tide_err *e
     struct str body;
 
     if (!args_on(&cli->args, "kind"))
-        return tide_fail(err, TIDE_INVALID, "--kind KIND is missing (or give - to read JSON lines)");
+        return args_refuse(err, "kind", "--kind KIND is missing (or give - to read JSON lines)");
     if (args_on(&cli->args, "sync"))
-        return tide_fail(err, TIDE_INVALID, "--sync goes with - (lines from standard input)");
+        return args_refuse(err, "sync", "--sync goes with - (lines from standard input)");
     if (data && data[0] == '@' && read_file(data + 1, &file, err))
         return err->code;
     buf_cstr(&file);
@@ -236,8 +237,9 @@ static enum tide_code append_stream(struct cli *cli, size_t max, struct tide_err
     enum tide_code code;
 
     if (args_on(&cli->args, "data") || args_on(&cli->args, "expect"))
-        return tide_fail(err, TIDE_INVALID, "--%s does not go with - (lines from standard input)",
-                         args_on(&cli->args, "data") ? "data" : "expect");
+        return args_refuse(err, args_on(&cli->args, "data") ? "data" : "expect",
+                           "--%s does not go with - (lines from standard input)",
+                           args_on(&cli->args, "data") ? "data" : "expect");
     /* The lease before the first line: another writer is told at once, not when its first line happens to come. */
     if (cli_session_open(cli, 0, s.input ? TIDE_SESSION_READ : TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s.session,
                          err))

@@ -103,17 +103,17 @@ static enum tide_code check_options(const struct args *args, struct tide_err *er
     int64_t to = args_int(args, "to", 0);
 
     if (args_on(args, "all") == (args->n_operands > 0))
-        return tide_fail(err, TIDE_INVALID, "log show: give one session, or --all for every session");
+        return args_refuse(err, "id", "log show: give one session, or --all for every session");
     for (size_t i = 0; args_on(args, "all") && i < sizeof(of_one) / sizeof(of_one[0]); i++)
         if (args_on(args, of_one[i]))
-            return tide_fail(err, TIDE_INVALID, "log show: --%s does not go with --all", of_one[i]);
+            return args_refuse(err, of_one[i], "log show: --%s does not go with --all", of_one[i]);
     if (args_on(args, "after") && !args_on(args, "all"))
-        return tide_fail(err, TIDE_INVALID, "log show: --after goes with --all: of one session, give --from");
+        return args_refuse(err, "after", "log show: --after goes with --all: of one session, give --from");
     if (args_on(args, "last") && args_on(args, "from"))
-        return tide_fail(err, TIDE_INVALID, "log show: --last and --from: give one of them");
+        return args_refuse(err, "last", "log show: --last and --from: give one of them");
     if (to && args_int(args, "from", 1) > to)
-        return tide_fail(err, TIDE_INVALID, "log show: --from %" PRId64 " is after --to %" PRId64,
-                         args_int(args, "from", 1), to);
+        return args_refuse(err, "from", "log show: --from %" PRId64 " is after --to %" PRId64,
+                           args_int(args, "from", 1), to);
     return TIDE_OK;
 }
 

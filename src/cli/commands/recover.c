@@ -372,15 +372,15 @@ static enum tide_code check_options(const struct args *args, struct tide_err *er
 
     for (size_t i = 0; i < sizeof(of_run_due) / sizeof(of_run_due[0]); i++)
         if (args_on(args, of_run_due[i]) && !args_on(args, "run-due"))
-            return tide_fail(err, TIDE_INVALID, "recover: --%s goes with --run-due", of_run_due[i]);
+            return args_refuse(err, of_run_due[i], "recover: --%s goes with --run-due", of_run_due[i]);
     if (args_on(args, "interval") && !args_on(args, "watch"))
-        return tide_fail(err, TIDE_INVALID, "recover: --interval goes with --watch");
+        return args_refuse(err, "interval", "recover: --interval goes with --watch");
     if (args_on(args, "watch") && args_on(args, "dry-run"))
-        return tide_fail(err, TIDE_INVALID, "recover: --watch and --dry-run: give one of them");
+        return args_refuse(err, "watch", "recover: --watch and --dry-run: give one of them");
     if (args_on(args, "run-due") && args_on(args, "key-fd"))
-        return tide_fail(err, TIDE_INVALID,
-                         "recover: --run-due starts further processes, which cannot read --key-fd "
-                         "again: give --key-file");
+        return args_refuse(err, "run-due",
+                           "recover: --run-due starts further processes, which cannot read --key-fd "
+                           "again: give --key-file");
     return TIDE_OK;
 }
 

@@ -97,8 +97,9 @@ static enum tide_code take_token(const char *given, struct buf *room, const char
     if (!from_stdin && !from_file)
         return TIDE_OK;
     if (fd < 0)
-        return tide_fail_errno(err, errno, "--token: open '%.200s'", given + 1);
-    (void)!read_token(fd, from_stdin ? "standard input" : given + 1, room, err);
+        return tide_fail_file(err, errno, "--token: open", given + 1);
+    if (read_token(fd, from_stdin ? "standard input" : given + 1, room, err))
+        tide_about(err, TIDE_SUBJECT_ARGUMENT, "token");
     if (from_file)
         close(fd);
     *ret = room->ptr;
@@ -133,7 +134,7 @@ static enum tide_code take_maps(struct cli *cli, struct resuming *r, struct tide
         const char *eq = strchr(map, '=');
 
         if (!eq || eq == map || !eq[1])
-            return tide_fail(err, TIDE_INVALID, "--map %.60s: give OLD=NEW", map);
+            return args_refuse(err, "map", "--map %.60s: give OLD=NEW", map);
         r->renames[n++] = arena_dup(&r->arena, (struct str){map, (size_t)(eq - map)}).ptr;
         r->renames[n++] = eq + 1;
     }
@@ -147,14 +148,14 @@ static enum tide_code check_together(const struct args *args, struct tide_err *e
     const char *token = args_text(args, "token"), *graph = args_text(args, "graph");
 
     if (reuse && redo)
-        return tide_fail(err, TIDE_INVALID, "--reuse-effects and --redo-effects: give one of them");
+        return args_refuse(err, "reuse-effects", "--reuse-effects and --redo-effects: give one of them");
     if ((reuse || redo) && !args_text(args, "checkpoint") && !args_on(args, "fallback"))
-        return tide_fail(err, TIDE_INVALID, "--%s-effects: only with --checkpoint does anything happen again",
-                         reuse ? "reuse" : "redo");
+        return args_refuse(err, reuse ? "reuse-effects" : "redo-effects",
+                           "--%s-effects: only with --checkpoint does anything happen again", reuse ? "reuse" : "redo");
     if (token && strcmp(token, "-") == 0 && set_from_input(args))
-        return tide_fail(err, TIDE_INVALID, "--token and --set: only one of them can be standard input");
+        return args_refuse(err, "token", "--token and --set: only one of them can be standard input");
     if (graph && strcmp(graph, "-") == 0 && set_from_input(args))
-        return tide_fail(err, TIDE_INVALID, "--graph and --set: only one of them can be standard input");
+        return args_refuse(err, "graph", "--graph and --set: only one of them can be standard input");
     return TIDE_OK;
 }
 

@@ -110,8 +110,8 @@ static enum tide_code take_memory(const struct cli *cli, struct buf *json, struc
     const char *from_input = set_from_input(&cli->args);
 
     if (from_input && strcmp(args_operand(&cli->args, 0), "-") == 0)
-        return tide_fail(err, TIDE_INVALID, "--set %.60s: standard input is the graph: put one of them into a file",
-                         from_input);
+        return args_refuse(err, "set", "--set %.60s: standard input is the graph: put one of them into a file",
+                           from_input);
     return sets[0] ? graph_set_read(sets, json, err) : TIDE_OK;
 }
 
@@ -130,7 +130,7 @@ static enum tide_code take_checkpoints(const struct cli *cli, struct buf *json, 
     bool off = args_on(&cli->args, "no-checkpoints");
 
     if (off && given[0])
-        return tide_fail(err, TIDE_INVALID, "--no-checkpoints and --checkpoint: give one of them");
+        return args_refuse(err, "no-checkpoints", "--no-checkpoints and --checkpoint: give one of them");
     return graph_take_checkpoints("checkpoint", off ? none : given, true, args_text(&cli->args, "config"), json, err);
 }
 
@@ -138,11 +138,11 @@ static enum tide_code check_options(const struct cli *cli, const struct graph_fa
                                     struct tide_err *err)
 {
     if (w->script && w->provider && strcmp(w->provider, "script") != 0)
-        return tide_fail(err, TIDE_INVALID, "--script and --provider %s: give one of them", w->provider);
+        return args_refuse(err, "script", "--script and --provider %s: give one of them", w->provider);
     if (cli->out.json && f->output && strcmp(f->output, "json") != 0)
-        return tide_fail(err, TIDE_INVALID, "--json and --output %s: give one of them", f->output);
+        return args_refuse(err, "output", "--json and --output %s: give one of them", f->output);
     if (w->model && !*w->model)
-        return tide_fail(err, TIDE_INVALID, "--model is empty: name one, or omit it");
+        return args_refuse(err, "model", "--model is empty: name one, or omit it");
     return TIDE_OK;
 }
 

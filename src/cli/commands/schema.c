@@ -64,8 +64,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         return print_schema(&cli->out, shape, err);
     if (name) {
         near = nearest(name, next_name, &at);
-        return tide_fail(err, TIDE_INVALID, "no schema '%.100s'%s%s%s: `tidemark schema` lists them", name,
-                         near ? ", but there is '" : "", near ? near : "", near ? "'" : "");
+        return args_refuse(err, "name", "no schema '%.100s'%s%s%s: `tidemark schema` lists them", name,
+                           near ? ", but there is '" : "", near ? near : "", near ? "'" : "");
     }
     if (cli->out.json)
         out_shape(&cli->out, &shape_ids, &(struct ids_listed){{write_names, NULL}});

@@ -100,10 +100,10 @@ static enum tide_code ask(struct cli *cli, const struct housekeeping *h, bool *r
     if (*ret_yes)
         return TIDE_OK;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-        return tide_fail(err, TIDE_INVALID,
-                         "sessions delete: %zu session%s would be deleted permanently, and there is no terminal to "
-                         "ask at: give --yes, or check with --dry-run",
-                         h->n, h->n == 1 ? "" : "s");
+        return args_refuse(err, "yes",
+                           "sessions delete: %zu session%s would be deleted permanently, and there is no terminal to "
+                           "ask at: give --yes, or check with --dry-run",
+                           h->n, h->n == 1 ? "" : "s");
     out_init(&people);
     people.tty = true;
     print_found(&people, h, false);
@@ -166,11 +166,11 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code;
 
     if (id && has_filter(&cli->args))
-        return tide_fail(err, TIDE_INVALID, "sessions delete: give an ID or filters, not both");
+        return args_refuse(err, "id", "sessions delete: give an ID or filters, not both");
     if (id && args_on(&cli->args, "dry-run"))
-        return tide_fail(err, TIDE_INVALID, "sessions delete: --dry-run goes with filters");
+        return args_refuse(err, "dry-run", "sessions delete: --dry-run goes with filters");
     if (!id && !has_filter(&cli->args))
-        return tide_fail(err, TIDE_INVALID, "sessions delete: ID is missing; or give filters, as --older-than 30d");
+        return args_refuse(err, "id", "sessions delete: ID is missing; or give filters, as --older-than 30d");
     if (cli_store_open(cli, args_on(&cli->args, "dry-run") ? NEED_READ : NEED_WRITE, 0, err))
         return err->code;
     if (id)

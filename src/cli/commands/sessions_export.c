@@ -118,7 +118,7 @@ static enum tide_code export_to_file(struct exporting *e, tide_session *session,
 
     buf_addf(&temp, "%s.XXXXXX", path);
     if (temp.failed)
-        return tide_fail(err, TIDE_INVALID, "export: the path is too long");
+        return args_refuse(err, "output", "export: the path is too long");
     buf_cstr(&temp);
     e->fd = mkostemp(temp.ptr, O_CLOEXEC);
     if (e->fd < 0)
@@ -127,7 +127,7 @@ static enum tide_code export_to_file(struct exporting *e, tide_session *session,
     if (!code && fsync(e->fd) != 0)
         code = tide_fail_errno(err, errno, "export: sync '%.200s'", path);
     if (close(e->fd) != 0 && !code)
-        code = tide_fail_errno(err, errno, "export: close '%.200s'", path);
+        code = tide_fail_file(err, errno, "export: close", path);
     if (!code && rename(temp.ptr, path) != 0)
         code = tide_fail_errno(err, errno, "export: rename to '%.200s'", path);
     if (code)
@@ -146,7 +146,7 @@ static enum tide_code export_into(struct exporting *e, tide_session *session, co
     if (e->fd < 0 && stop_signal) /* while it waited for the reader of a pipe */
         return tide_fail(err, TIDE_CANCELLED, "export: stopped");
     if (e->fd < 0)
-        return tide_fail_errno(err, errno, "export: open '%.200s'", path);
+        return tide_fail_file(err, errno, "export: open", path);
     code = export_all(e, session, err);
     if (close(e->fd) != 0 && !code)
         code = tide_fail_errno(err, errno, "export: close '%.200s'", path);
@@ -159,9 +159,10 @@ static enum tide_code export_to(struct exporting *e, tide_session *session, cons
     struct stat st, out;
 
     if (stat(path, &st) != 0) {
-        if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-            return tide_fail(err, TIDE_NOT_FOUND, "export: '%.200s' is a broken symbolic link: name the file itself",
-                             path);
+        if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+            tide_fail(err, TIDE_NOT_FOUND, "export: '%.200s' is a broken symbolic link: name the file itself", path);
+            return tide_about(err, TIDE_SUBJECT_FILE, path);
+        }
         return export_to_file(e, session, path, err);
     }
     if (fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == st.st_dev && out.st_ino == st.st_ino)
@@ -308,7 +309,8 @@ static enum tide_code open_export(const char *path, int *ret_fd, struct tide_err
         return tide_fail_file(err, errno, "import: open", path);
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         close(fd);
-        return tide_fail(err, TIDE_INVALID, "import: '%.200s' is a directory", path);
+        tide_fail(err, TIDE_INVALID, "import: '%.200s' is a directory", path);
+        return tide_about(err, TIDE_SUBJECT_FILE, path);
     }
     *ret_fd = fd;
     return TIDE_OK;

@@ -85,7 +85,8 @@ static enum tide_code run_rollback(struct cli *cli, struct tide_err *err)
     int64_t to = 0;
 
     if (reuse && redo)
-        return tide_fail(err, TIDE_INVALID, "sessions rollback: --reuse-effects and --redo-effects: give one of them");
+        return args_refuse(err, "reuse-effects",
+                           "sessions rollback: --reuse-effects and --redo-effects: give one of them");
     if (cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
         session_position(session, args_text(&cli->args, "to"), &to, err) ||
         tide_session_rollback(session, to, flags, args_text(&cli->args, "reason"), err))

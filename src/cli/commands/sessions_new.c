@@ -32,8 +32,8 @@ static enum tide_code put_working_dir(struct cli *cli, struct json_out *o, struc
     if (!dir)
         return tide_fail_errno(err, errno, "find the current directory");
     if (!str_is_utf8(str_from(dir), NULL))
-        return tide_fail(err, TIDE_INVALID, "%s is not valid UTF-8: give --working-dir DIR",
-                         given ? "--working-dir" : "the name of the current directory");
+        return args_refuse(err, "working-dir", "%s is not valid UTF-8: give --working-dir DIR",
+                           given ? "--working-dir" : "the name of the current directory");
     json_out_kstr(o, STR("working_dir"), str_from(dir));
     return TIDE_OK;
 }

@@ -181,7 +181,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     const struct tide_session_info *info;
 
     if (cli->out.json && format)
-        return tide_fail(err, TIDE_INVALID, "--json and --format: give one of them");
+        return args_refuse(err, "format", "--json and --format: give one of them");
     if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || tide_session_get_info(session, &info, err))
         return err->code;
     p.session = session;

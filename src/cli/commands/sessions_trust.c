@@ -15,7 +15,7 @@ static const struct opt options[] = {
 static enum tide_code check_together(const struct cli *cli, struct tide_err *err)
 {
     if (args_on(&cli->args, "show") && args_on(&cli->args, "yes"))
-        return tide_fail(err, TIDE_INVALID, "--show and --yes: give one of them");
+        return args_refuse(err, "show", "--show and --yes: give one of them");
     return TIDE_OK;
 }
 

@@ -18,7 +18,7 @@ static enum tide_code split_word(const char *word, struct str *ret_key, struct b
     struct json *value = NULL;
 
     if (!equals || equals - is_json == word)
-        return tide_fail(err, TIDE_INVALID, "set: '%.60s' is not KEY=TEXT or KEY:=JSON", word);
+        return args_refuse(err, "key", "set: '%.60s' is not KEY=TEXT or KEY:=JSON", word);
     *ret_key = (struct str){word, (size_t)(equals - is_json - word)};
     if (!is_json)
         json_quote(ret_json, str_from(equals + 1));

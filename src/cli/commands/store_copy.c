@@ -51,7 +51,7 @@ static enum tide_code read_keys(struct copying *c, struct tide_err *err)
     const char *file = args_text(args, "dst-key-file");
 
     if (file && args_on(args, "dst-no-key"))
-        return tide_fail(err, TIDE_INVALID, "copy: give --dst-key-file or --dst-no-key, not both");
+        return args_refuse(err, "dst-key-file", "copy: give --dst-key-file or --dst-no-key, not both");
     if (cli_store_key(c->cli, c->key[0], &c->key_len[0], err))
         return tide_wrap(err, "copy");
     if (file)
@@ -127,18 +127,18 @@ static enum tide_code open_both(struct copying *c, struct tide_err *err)
     struct stat x, y;
 
     if (args_text(args, "store"))
-        return tide_fail(err, TIDE_INVALID, "copy: --store is not used here: give SRC and DST");
+        return args_refuse(err, "store", "copy: --store is not used here: give SRC and DST");
     if (store_url_given(args_operand(args, 0), "SRC", &src, err) ||
         store_url_given(args_operand(args, 1), "DST", &dst, err))
         return tide_wrap(err, "copy");
     if (src.failed || dst.failed)
-        return tide_fail(err, TIDE_INVALID, "copy: the path of a store is too long");
+        return args_refuse(err, "dst", "copy: the path of a store is too long");
     /* By what is there, not by name: a link, another spelling. */
     if (stat(store_url_path(buf_cstr(&src)), &x) == 0 && stat(store_url_path(buf_cstr(&dst)), &y) == 0 &&
         x.st_dev == y.st_dev && x.st_ino == y.st_ino)
-        return tide_fail(err, TIDE_INVALID, "copy: SRC and DST are the same store: name another one to copy into");
+        return args_refuse(err, "dst", "copy: SRC and DST are the same store: name another one to copy into");
     if (is_inside(buf_cstr(&src), buf_cstr(&dst)))
-        return tide_fail(err, TIDE_INVALID, "copy: DST is inside of SRC: name a place outside of it");
+        return args_refuse(err, "dst", "copy: DST is inside of SRC: name a place outside of it");
     if (read_keys(c, err) || open_one(c, buf_cstr(&src), false, &c->src, err))
         return err->code;
     return open_one(c, buf_cstr(&dst), true, &c->dst, err);

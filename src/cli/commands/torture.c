@@ -207,7 +207,7 @@ static enum tide_code take_count(const char *text, size_t *ret, struct tide_err 
     if (text && strcmp(text, "all") == 0)
         n = INT64_MAX;
     else if (text && (!*text || *end || n < 1 || n > 1000000))
-        return tide_fail(err, TIDE_INVALID, "--crash-points %.40s: give all, or a number from 1 to 1000000", text);
+        return args_refuse(err, "crash-points", "--crash-points %.40s: give all, or a number from 1 to 1000000", text);
     *ret = (size_t)n;
     return TIDE_OK;
 }

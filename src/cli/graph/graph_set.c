@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "cli/args.h"
 #include "cli/error_hints.h"
 
 #define SHOWN 60 /* bytes of a key in a message */
@@ -32,12 +33,11 @@ static enum tide_code split_setting(const char *given, struct setting *ret, stru
     const char *eq = strchr(given, '=');
 
     if (!eq || eq == given || (eq == given + 1 && given[0] == ':'))
-        return tide_fail(err, TIDE_INVALID,
-                         "--set: give KEY=TEXT, KEY:=JSON, KEY=@FILE, KEY=- or KEY=$NAME, the key first");
+        return args_refuse(err, "set", "--set: give KEY=TEXT, KEY:=JSON, KEY=@FILE, KEY=- or KEY=$NAME, the key first");
     ret->json = eq[-1] == ':';
     ret->key = (struct str){given, (size_t)(eq - given) - ret->json};
     ret->value = eq + 1;
-    return str_is_utf8(ret->key, NULL) ? TIDE_OK : tide_fail(err, TIDE_INVALID, "--set: a key must be valid UTF-8");
+    return str_is_utf8(ret->key, NULL) ? TIDE_OK : args_refuse(err, "set", "--set: a key must be valid UTF-8");
 }
 
 /* ---- from elsewhere ---- */
@@ -58,7 +58,7 @@ static enum tide_code read_file(const struct setting *s, const char *path, struc
     enum tide_code code;
 
     if (!*path)
-        return tide_fail(err, TIDE_INVALID, "--set %.*s: give the file after @, or KEY==TEXT for a text", KEY_ARG(s));
+        return args_refuse(err, "set", "--set %.*s: give the file after @, or KEY==TEXT for a text", KEY_ARG(s));
     if (fd < 0)
         return advise(tide_fail_errno(err, errno, "--set %.*s: open '%.150s'", KEY_ARG(s), path),
                       "name a file that can be read, or give KEY==TEXT for a text that begins with @", err);
@@ -70,7 +70,7 @@ static enum tide_code read_file(const struct setting *s, const char *path, struc
 static enum tide_code read_input(struct sets *all, const struct setting *s, struct buf *out, struct tide_err *err)
 {
     if (all->input_taken)
-        return tide_fail(err, TIDE_INVALID, "--set %.*s: standard input was taken by another --set", KEY_ARG(s));
+        return args_refuse(err, "set", "--set %.*s: standard input was taken by another --set", KEY_ARG(s));
     all->input_taken = true;
     return read_all(STDIN_FILENO, s, "standard input", out, err);
 }
@@ -89,12 +89,12 @@ static enum tide_code read_variable(const struct setting *s, const char *name, s
     const char *value;
 
     if (!is_variable(name))
-        return tide_fail(err, TIDE_INVALID,
-                         "--set %.*s: $ is followed by the name of a variable; a text that begins with it is KEY==TEXT",
-                         KEY_ARG(s));
+        return args_refuse(
+            err, "set", "--set %.*s: $ is followed by the name of a variable; a text that begins with it is KEY==TEXT",
+            KEY_ARG(s));
     value = getenv(name);
     if (!value)
-        return tide_fail(err, TIDE_INVALID, "--set %.*s: the variable %.60s is not set", KEY_ARG(s), name);
+        return args_refuse(err, "set", "--set %.*s: the variable %.60s is not set", KEY_ARG(s), name);
     buf_add_str(out, str_from(value));
     return TIDE_OK;
 }
@@ -125,10 +125,9 @@ static enum tide_code put_value(struct sets *all, const struct setting *s, struc
     struct json *v = NULL;
 
     if (s->json && json_parse(&a, text, NULL, &v, NULL, NULL))
-        return tide_fail(err, TIDE_INVALID, "--set %.*s: the value after := is not JSON; a text is KEY=TEXT",
-                         KEY_ARG(s));
+        return args_refuse(err, "set", "--set %.*s: the value after := is not JSON; a text is KEY=TEXT", KEY_ARG(s));
     if (!s->json && !str_is_utf8(text, NULL))
-        return tide_fail(err, TIDE_INVALID, "--set %.*s: a text must be valid UTF-8", KEY_ARG(s));
+        return args_refuse(err, "set", "--set %.*s: a text must be valid UTF-8", KEY_ARG(s));
     json_out_key(&all->out, s->key);
     if (s->json)
         json_out_raw(&all->out, json_source(v));
@@ -145,7 +144,7 @@ static enum tide_code take_setting(struct sets *all, const char *given, struct t
     if (split_setting(given, &s, err))
         return err->code;
     if (map_put(&all->seen, s.key, all))
-        return tide_fail(err, TIDE_INVALID, "--set %.*s: it is given twice", KEY_ARG(&s));
+        return args_refuse(err, "set", "--set %.*s: it is given twice", KEY_ARG(&s));
     if (resolve_value(all, &s, &text, err))
         return err->code;
     if (text.failed)
