@@ -135,6 +135,15 @@ static void describe_judged(struct recovering *m, struct judged *j, const struct
               (m->flags & TIDE_RECOVER_ALL && r->end == RUN_INTERRUPTED && j->status.is_resumable);
 }
 
+static int apply_rest(void *state, const struct event *ev)
+{
+    struct arena scratch = ARENA_INIT;
+
+    state_apply(state, ev, &scratch);
+    arena_done(&scratch);
+    return 0;
+}
+
 static enum tide_code judge_session(struct recovering *m, const struct head *h, int64_t wake_ms, struct judged *j,
                                     struct tide_err *err)
 {
@@ -142,6 +151,8 @@ static enum tide_code judge_session(struct recovering *m, const struct head *h, 
     struct draft d = DRAFT_INIT;
     enum tide_code code = state_load(m->store, h, h->last_seq, &s, NULL, err);
 
+    /* Of another program's session, in a dry run: as it would be taken over. */
+    code = code ? code : store_foreign_rest(m->store, h, apply_rest, s, err);
     if (code)
         return code;
     memcpy(j->id, h->id, sizeof j->id);

@@ -274,21 +274,33 @@ static enum tide_code keep_original(struct files_store *s, struct files_log *l, 
     return code ? code : keep_aside(s, l->id, buf_view(&bytes), name, err);
 }
 
-/* What the snapshot says besides, behind the log; it is kept as well. */
+/* What the snapshot says besides the log, as lines, and the snapshot itself: empty where there is nothing that could be told. */
+static enum tide_code read_rest(struct files_store *s, const char *id, const struct told *t, struct buf *ret_snapshot,
+                                struct buf *ret_lines, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *v;
+    enum tide_code code = get_snapshot(s, id, &a, ret_snapshot, &v, err);
+
+    if (code == TIDE_NOT_FOUND || code == TIDE_TOO_BIG || code == TIDE_DENIED || (!code && !is_of(&a, v, id))) {
+        buf_clear(ret_snapshot);
+        return TIDE_OK;
+    }
+    if (!code)
+        put_snapshot(s, v, t, ret_lines);
+    return code;
+}
+
+/* Behind the log; it is kept as well. */
 static enum tide_code add_snapshot(struct files_store *s, struct files_log *l, struct told *t, struct buf *out,
                                    struct tide_err *err)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX), more = BUF_INIT(2 * SNAPSHOT_MAX);
     char kept[TIDE_ID_SIZE + 24];
-    struct json *v;
-    enum tide_code code = get_snapshot(s, l->id, &a, &text, &v, err);
+    enum tide_code code = read_rest(s, l->id, t, &text, &more, err);
 
-    if (code == TIDE_NOT_FOUND || code == TIDE_TOO_BIG || code == TIDE_DENIED || (!code && !is_of(&a, v, l->id)))
-        return TIDE_OK; /* nothing that could be told */
-    if (code)
+    if (code || !text.len)
         return code;
-    put_snapshot(s, v, t, &more);
     code = chain_text(s, l->id, buf_view(&more), t, out, err);
     return code ? code : keep_aside(s, l->id, buf_view(&text), kept, err);
 }
@@ -311,6 +323,49 @@ enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struc
                      "sessions/%s",
                      l->id, kept);
     return code ? tide_wrap(err, "upgrade the log of session '%s'", l->id) : TIDE_OK;
+}
+
+/* As lines. With s->mu. Of a snapshot alone all that it says is the log. */
+static enum tide_code rest_lines(struct files_store *s, struct files_log *l, struct buf *ret_lines,
+                                 struct tide_err *err)
+{
+    AUTO(buf_done) struct buf chained = BUF_INIT(SIZE_MAX / 4), text = BUF_INIT(SNAPSHOT_MAX);
+    struct line_walk w;
+    struct told t = {0};
+    enum tide_code code = log_refresh(s, l, false, err);
+
+    if (code || !l->exists || !l->unverified || l->text)
+        return code;
+    w = (struct line_walk){.s = s, .file = l->file, .limit = l->end};
+    err->code = TIDE_OK;
+    code = chain_lines(s, l->id, &w, &t, &chained, err);
+    return code ? code : read_rest(s, l->id, &t, &text, ret_lines, err);
+}
+
+enum tide_code files_foreign_rest(struct store *store, const struct head *h, store_event_fn *fn, void *arg,
+                                  struct tide_err *err)
+{
+    struct files_store *s = files_of(store);
+    AUTO(buf_done) struct buf lines = BUF_INIT(2 * SNAPSHOT_MAX);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct line_walk w;
+    struct line_fields m;
+    struct event ev;
+    struct str line;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    pthread_mutex_lock(&s->mu);
+    code = rest_lines(s, log_of(s, str_from(h->id)), &lines, err);
+    pthread_mutex_unlock(&s->mu);
+    if (code)
+        return code;
+    err->code = TIDE_OK; /* also of what was looked for and is not there */
+    w = (struct line_walk){.s = s, .text = buf_view(&lines), .limit = (int64_t)lines.len};
+    while (lines.len && walk_next(&w, &line, err) && line_read(&a, line, &ev, &m) == LINE_EVENT && !fn(arg, &ev))
+        ;
+    walk_done(&w);
+    return err->code;
 }
 
 /* ---- whether its run is open ---- */

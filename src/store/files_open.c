@@ -336,7 +336,7 @@ static void files_close(struct store *store)
 
 static const struct store_ops ops = {
     .scheme = "files",
-    .can = STORE_SESSION_FILES | STORE_PROVES | STORE_DIRECTORY,
+    .can = STORE_SESSION_FILES | STORE_PROVES | STORE_DIRECTORY | STORE_FOREIGN,
     .close = files_close,
     .commit = files_commit,
     .is_due = files_is_due,
@@ -344,6 +344,7 @@ static const struct store_ops ops = {
     .head = files_head,
     .read = files_read,
     .prove = files_prove,
+    .foreign_rest = files_foreign_rest,
     .checkpoints = files_checkpoints,
     .checkpoint_seq = files_checkpoint_seq,
     .snapshot = files_snapshot,

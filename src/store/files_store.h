@@ -348,6 +348,8 @@ void pool_each(struct files_pool *p, size_t n, pool_fn *fn, void *arg);
 enum tide_code files_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 enum tide_code files_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
                           struct tide_err *err);
+enum tide_code files_foreign_rest(struct store *, const struct head *, store_event_fn *fn, void *arg,
+                                  struct tide_err *err);
 enum tide_code files_prove(struct store *, const struct head *, int64_t to, struct tide_err *err);
 enum tide_code files_checkpoints(struct store *, const struct head *, bool deleted, int64_t to, store_event_fn *fn,
                                  void *arg, int64_t *ret_total, struct tide_err *err);

@@ -80,7 +80,8 @@ static bool is_complete(const struct store_ops *o)
     return o->scheme && o->close && o->commit && o->is_due && o->maintain && o->head && o->read && o->checkpoints &&
            o->checkpoint_seq && o->snapshot && o->list && o->live && o->resolve && o->info && o->check && o->rebuild &&
            o->settle && o->change && !o->prove == !(o->can & STORE_PROVES) &&
-           !o->read_all == !(o->can & STORE_POSITIONS) && !o->compact == !(o->can & STORE_COMPACTS);
+           !o->foreign_rest == !(o->can & STORE_FOREIGN) && !o->read_all == !(o->can & STORE_POSITIONS) &&
+           !o->compact == !(o->can & STORE_COMPACTS);
 }
 
 enum tide_code store_open(const char *url, const struct tide_store_options *opt, struct env *env,

@@ -130,7 +130,8 @@ enum store_capability {
     STORE_PROVES = 2,        /* tells when somebody else touched a log: prove() */
     STORE_POSITIONS = 4,     /* has one order over the events of all sessions: read_all() */
     STORE_COMPACTS = 8,      /* has space that it can give back: compact() */
-    STORE_DIRECTORY = 16     /* its URL names a directory, to which files can be added */
+    STORE_DIRECTORY = 16,    /* its URL names a directory, to which files can be added */
+    STORE_FOREIGN = 32       /* reads what other programs wrote, in logs and beside them: foreign_rest() */
 };
 
 struct store_ops {
@@ -170,6 +171,13 @@ struct store_ops {
      * others than its writers may have touched them. TIDE_CORRUPT as read().
      */
     enum tide_code (*prove)(struct store *, const struct head *, int64_t to, struct tide_err *err);
+
+    /*
+     * STORE_FOREIGN. Of a session whose lines have no digests (head.unverified): the events that the first write to it will add
+     * behind its last one, from what its program kept beside the log. None where the log says everything. Writes nothing.
+     */
+    enum tide_code (*foreign_rest)(struct store *, const struct head *, store_event_fn *fn, void *arg,
+                                   struct tide_err *err);
 
     /*
      * Hands out the session's checkpoint events (or its checkpoint.deleted events) with seq <= to, newest first, each
@@ -336,6 +344,9 @@ enum tide_code store_read(struct store *store, const struct head *head, int64_t 
                           void *arg, struct tide_err *err) MUST_CHECK;
 /* TIDE_OK without STORE_PROVES: then nothing tells whether somebody touched it. */
 enum tide_code store_prove(struct store *store, const struct head *head, int64_t to, struct tide_err *err) MUST_CHECK;
+/* TIDE_OK, and nothing is handed out, without STORE_FOREIGN. */
+enum tide_code store_foreign_rest(struct store *store, const struct head *head, store_event_fn *fn, void *arg,
+                                  struct tide_err *err) MUST_CHECK;
 enum tide_code store_checkpoints(struct store *store, const struct head *head, bool deleted, int64_t to,
                                  store_event_fn *fn, void *arg, int64_t *ret_total, struct tide_err *err) MUST_CHECK;
 enum tide_code store_checkpoint_seq(struct store *store, const struct head *head, struct str id, int64_t *ret_seq,

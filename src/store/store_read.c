@@ -50,6 +50,14 @@ enum tide_code store_prove(struct store *s, const struct head *h, int64_t to, st
     return code;
 }
 
+enum tide_code store_foreign_rest(struct store *s, const struct head *h, store_event_fn *fn, void *arg,
+                                  struct tide_err *err)
+{
+    if (!store_can(s, STORE_FOREIGN) || !h->unverified)
+        return TIDE_OK;
+    return s->ops->foreign_rest(s, h, fn, arg, err);
+}
+
 enum tide_code store_checkpoint_seq(struct store *s, const struct head *h, struct str id, int64_t *ret,
                                     struct tide_err *err)
 {

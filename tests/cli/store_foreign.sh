@@ -119,8 +119,18 @@ snapshot over "$(run '"2026-02-21T10:02:03Z"')"
 snapshot both "$(run)"
 lines both "$hi"
 cp $logs/ended.messages.jsonl ended.jsonl
-check_is 'a dry run changes nothing' 'run.started message.user' "$(tidemark recover --dry-run >/dev/null 2>&1; kinds cut)"
+snapshot late "$(run null "$wait_block")"
+lines late "$hi"
+tidemark recover --dry-run >dry 2>&1
+check_is 'a dry run changes nothing' 'run.started message.user|message.user|' "$(kinds cut)|$(kinds both)|$(find $logs -name '*.original*' -o -name 'only.m*')"
+check_is 'and finds what only a snapshot knows, alone or beside a log' 'interrupted:both interrupted:cut interrupted:only timed:late timed:parked timed:waits' \
+    "$(sed -n 's/^\([a-z]*\) .* \([a-z]*\): it .*/\1:\2/p; s/^\([a-z]*\)  *\([a-z]*\): it .*/\1:\2/p' dry | sort -u | paste -sd ' ')"
+tidemark doctor --json >found
+check_is 'the doctor as well' 'interrupted:both interrupted:cut interrupted:only timed_out:late timed_out:parked timed_out:waits' \
+    "$(grep -o '"kind":"[a-z_]*","about":"[a-z]*"' found | sed 's/"kind":"\(.*\)","about":"\(.*\)"/\1:\2/' | sort -u | paste -sd ' ')"
+check 'with their number' grep -qF 'would find 3 interrupted, 3 past the deadline' found
 tidemark recover >out 2>err
+check_is 'recovery treats them as it was said' "$(tail -n 1 dry)" "$(tail -n 1 out)"
 check_is 'a log without digests' 'run.started message.user run.interrupted status.derived' "$(kinds cut)"
 check_is 'one that waited past its deadline' 'run.started run.waiting run.interrupted status.derived' "$(kinds waits)"
 check_is 'it waited' interrupted_waiting "$(status waits)"

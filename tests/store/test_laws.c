@@ -558,6 +558,52 @@ static void a_checkpoint_is_found_by_its_id(void **state)
     assert_int_equal(seq, 0);
 }
 
+static void write_beside(struct fixture *f, const char *name, const char *text)
+{
+    char path[400];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/sessions/%s", store_path(f->url), name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int note_kind(void *kinds, const struct event *ev)
+{
+    buf_addf(kinds, "%lld %.*s\n", (long long)ev->seq, STR_ARG(ev->kind));
+    return 0;
+}
+
+static void foreign_rest_is_what_a_write_would_add_where_that_is_declared(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(buf_done) struct buf kinds = BUF_INIT(1000);
+    struct head h;
+
+    create_free(f->store, "a", 5);
+    h = head_of(f->store, "a");
+    OK(store_foreign_rest(f->store, &h, note_kind, &kinds, &err));
+    assert_int_equal(kinds.len, 0); /* of ours: nothing */
+    if (!store_can(f->store, STORE_FOREIGN))
+        return;
+    write_beside(f, "b.messages.jsonl",
+                 "{\"seq\":1,\"ts\":\"2026-02-21T10:01:01Z\",\"kind\":\"message.user\",\"content\":\"hi\"}\n");
+    write_beside(
+        f, "b.json",
+        "{\"id\":\"b\",\"title\":\"t\",\"run\":{\"run_id\":\"r\",\"started_at\":\"2026-02-21T10:01:03Z\",\"ended_at\":null}}");
+    h = head_of(f->store, "b");
+    OK(store_foreign_rest(f->store, &h, note_kind, &kinds, &err));
+    assert_string_equal(buf_cstr(&kinds), "2 session.updated\n3 run.started\n");
+    h = head_of(second(f), "b");
+    assert_int_equal(h.last_seq, 1); /* nothing was written */
+    write_beside(f, "b.json", "{\"id\":\"c\",\"title\":\"t\"}");
+    buf_clear(&kinds);
+    OK(store_foreign_rest(f->store, &h, note_kind, &kinds, &err));
+    assert_int_equal(kinds.len, 0); /* of another session */
+}
+
 static void prove_finds_what_others_changed_where_that_is_declared(void **state)
 {
     struct fixture *f = *state;
@@ -740,6 +786,7 @@ static void a_kind_of_store_that_is_not_known_is_refused(void **state)
     X(is_due, a_heartbeat_is_due_again_and_again_while_a_lease_is_held)                                                \
     X(checkpoint_seq, a_checkpoint_is_found_by_its_id)                                                                 \
     X(prove, prove_finds_what_others_changed_where_that_is_declared)                                                   \
+    X(foreign_rest, foreign_rest_is_what_a_write_would_add_where_that_is_declared)                                     \
     X(live, live_hands_out_what_is_due_and_says_when_to_look_again)                                                    \
     X(info, info_counts_sessions_and_events)                                                                           \
     X(check, check_names_what_is_missing)                                                                              \
@@ -757,6 +804,7 @@ static void every_slot_has_a_law_and_is_there_unless_a_capability_says_otherwise
         size_t slot;
         enum store_capability of;
     } optional[] = {{offsetof(struct store_ops, prove), STORE_PROVES},
+                    {offsetof(struct store_ops, foreign_rest), STORE_FOREIGN},
                     {offsetof(struct store_ops, read_all), STORE_POSITIONS},
                     {offsetof(struct store_ops, compact), STORE_COMPACTS}};
     struct fixture *f = *state;
