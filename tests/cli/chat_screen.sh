@@ -5,18 +5,11 @@
 # shellcheck disable=SC2016,SC2317 # scripts hold dollars; functions are called by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
-unset ANTHROPIC_API_KEY OPENAI_API_KEY TMUX
+unset ANTHROPIC_API_KEY OPENAI_API_KEY
 TIDEMARK_STORE=$(store_at "$work/s")
-export TIDEMARK_STORE TERM=xterm LC_ALL=C.UTF-8
+export TIDEMARK_STORE
 
-if ! command -v tmux >/dev/null; then
-    skip 'a chat at a terminal' 'no tmux here'
-    finish
-fi
-terminal() {
-    tmux -S "$work/terminal" -f /dev/null "$@"
-}
-trap 'terminal kill-server 2>/dev/null; remove_work' EXIT
+begin_screen 'a chat at a terminal'
 
 # open_chat ARGS...: in a new window; its pid is in the file pid.
 open_chat() {
@@ -25,30 +18,9 @@ open_chat() {
         "sh -c 'echo \$\$ >pid; exec $(printf '%q ' "$TIDE_BIN" chat "$@")'; echo \$? >ended; echo ENDED; read -r _"
     wait_for is_shown '^\(›\|\[y\]es\)' # before it reads, what is typed would be dropped
 }
-close_chat() {
-    terminal kill-server 2>/dev/null
-    wait_for eval '! terminal has-session'
-}
 type_line() {
     terminal send-keys -l -- "$1"
     terminal send-keys Enter
-}
-screen() {
-    terminal capture-pane -p
-}
-# shows NAME PATTERN: it comes to stand on the screen.
-is_shown() {
-    screen | grep -q -- "$1"
-}
-shows() {
-    if wait_for is_shown "$2"; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        echo "# want on the screen: $2"
-        screen | sed 's/^/# /' | grep -v '^# *$'
-        failures=$((failures + 1))
-    fi
 }
 newest() {
     tidemark sessions list --ids | head -n 1
@@ -108,7 +80,7 @@ type_line /quit
 wait_for has_ended
 check_is '/quit ends well' 0 "$(cat ended)"
 shows 'and shows how to continue' "tidemark chat --resume $id"
-close_chat
+close_screen
 
 # ---- back, and elsewhere ----
 open_chat --resume "$id"
@@ -142,7 +114,7 @@ type_line '/clear'
 shows '/clear' 'a new session begins with the next prompt'
 type_line '/quit'
 wait_for has_ended
-close_chat
+close_screen
 
 # ---- a question survives a kill, and is asked once more ----
 rm -f ran
@@ -152,7 +124,7 @@ shows 'asked' 'allow bash'
 id=$(newest)
 kill -KILL "$(cat pid)"
 wait_for has_ended
-close_chat
+close_screen
 check_is 'killed while it asks: it waits' waiting "$(tidemark sessions show "$id" --json | json '$.status')"
 open_chat --continue
 shows 'it is asked again' 'allow bash'
@@ -164,7 +136,7 @@ check_is 'nothing ran' '' "$(cat ran 2>/dev/null)"
 terminal send-keys C-d
 wait_for has_ended
 check_is 'the end of the input ends it' 0 "$(cat ended)"
-close_chat
+close_screen
 
 # ---- what is typed before a question is no answer to it ----
 rm -f ran go
@@ -188,7 +160,7 @@ shows 'and is answered' 'Next\.'
 check_is 'nothing ran' '' "$(cat ran 2>/dev/null)"
 type_line /quit
 wait_for has_ended
-close_chat
+close_screen
 
 # ---- nobody to speak to, and only to be watched ----
 rm -f ended
@@ -196,7 +168,7 @@ terminal new-session -d -x 110 -y 60 "$TIDE_BIN chat --provider openai; echo \$?
 shows 'no key and no model: said before a prompt is typed' 'no key for openai (OPENAI_API_KEY is not set), and no model'
 wait_for has_ended
 check_is 'with the status of that' 2 "$(cat ended)"
-close_chat
+close_screen
 rm -f go ended
 terminal new-session -d -x 110 -y 60 "$TIDE_BIN chat --script ahead.json --config all.json --watch -p begin; echo \$? >ended; read -r line; echo \"\$line\" >line; read -r _"
 shows '--watch shows that it works' 'bash until .* s'
@@ -207,7 +179,7 @@ check 'what is typed does not stand in between' eval '! is_shown "for the shell"
 terminal send-keys Enter
 wait_for test -s line
 check_is 'and is for whoever reads next' 'for the shell' "$(cat line)"
-close_chat
+close_screen
 
 # ---- Ctrl-C, a kill ----
 echo '{"turns":[{"text":"Slowly.","calls":[{"name":"bash","args":{"command":"echo did >>ledger; echo $$ >tool.pid; exec sleep 1000"}}]},{"text":"Checked."}]}' >slow.json
@@ -234,7 +206,7 @@ shows 'Ctrl-C at the prompt warns' 'Ctrl-C again, or /quit, leaves'
 terminal send-keys C-c
 wait_for has_ended
 check_is 'twice leaves' 0 "$(cat ended)"
-close_chat
+close_screen
 rm -f tool.pid
 open_chat --script slow.json --yes
 type_line 'do it'
@@ -244,7 +216,7 @@ shows 'stopped' '^stopped$'
 terminal send-keys C-c
 wait_for has_ended
 check_is 'and left, with two' 0 "$(cat ended)"
-close_chat
+close_screen
 rm -f tool.pid
 open_chat --script slow.json --yes
 type_line 'do it'
@@ -252,14 +224,14 @@ wait_for test -s tool.pid
 id=$(newest)
 kill -KILL "$(cat pid)"
 wait_for has_ended
-close_chat
+close_screen
 open_chat --resume "$id" --yes
 shows 'killed in a tool: it goes on by itself' 'it was interrupted: continuing where it stopped'
 shows 'to its end' 'Checked\.'
 check_is 'and did it once' 3 "$(wc -l <ledger)"
 type_line /quit
 wait_for has_ended
-close_chat
+close_screen
 
 # ---- /compact ----
 echo '{"turns":[{"text":"The answer is 42."},{"text":"Asked, and 42.","delay_ms":2000},{"text":"After it."},{"text":"More."}]}' >compact.json
@@ -273,7 +245,7 @@ type_line '/compact the number'
 wait_for eval 'tidemark log show "$id" | grep -q "\"purpose\":\"compact\""'
 kill -KILL "$(cat pid)"
 wait_for has_ended
-close_chat
+close_screen
 open_chat --resume "$id"
 shows 'killed while it summarises: everything is as it was' 'The answer is 42'
 check_is 'no summary is there' 0 "$(count "$id" context.trimmed)"
@@ -287,13 +259,13 @@ shows 'it goes on' 'After it'
 check_is 'the request carries the summary and the prompt' 2 "$(tidemark log show "$id" | grep '"kind":"llm.request"' | tail -n 1 | json '$.messages')"
 type_line /quit
 wait_for has_ended
-close_chat
+close_screen
 open_chat --resume "$id"
 shows 'resumed: the summary stands for what was said' '^≡ .Summary of the conversation'
 check 'and not the messages themselves' eval '! is_shown "The answer is 42"'
 type_line /quit
 wait_for has_ended
-close_chat
+close_screen
 
 # ---- a picker ----
 first=$(tidemark chat --script talk.json --no-tools -p 'the first of two' --output json </dev/null | json '$.session_id')
@@ -324,12 +296,12 @@ type_line 'here'
 check 'it goes on there' wait_for eval 'tidemark log show "$second" | grep -q "\"content\":\"here\""'
 type_line /quit
 wait_for has_ended
-close_chat
+close_screen
 open_picker
 terminal send-keys C-c
 wait_for has_ended
 check_is 'left without a choice' 0 "$(cat ended)"
-close_chat
+close_screen
 refuses 'without a terminal: one line' 2 '--resume without an ID needs a terminal' chat --resume </dev/null
 refuses 'nor with a prompt' 2 '--resume without an ID needs a terminal' chat --resume -p hi </dev/null
 
@@ -370,7 +342,7 @@ type_line 'go on'
 shows 'what was answered with is no prompt' 'Next\.'
 type_line /quit
 wait_for has_ended
-close_chat
+close_screen
 
 # ---- NO_COLOR: the layout of Markdown stays ----
 printf '%s' '{"turns":[{"text":"# Head\n\n- one **two**\n- `three`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"}]}' >layout.json
@@ -384,7 +356,7 @@ check 'bold stays' grep -q "$(printf '\033')\[1m.*two" escapes
 check 'colours go' eval '! grep -q "$(printf "\033")\[[0-9;]*36m" escapes'
 type_line /quit
 wait_for has_ended
-close_chat
+close_screen
 
 # ---- AGENTS.md ----
 mkdir -p repo/.git repo/sub
@@ -399,15 +371,15 @@ shows 'and what is not used' 'warning: ../CLAUDE.md is not used: others may writ
 type_line 'remember it'
 shows 'asked' 'allow bash'
 id=$(newest)
-close_chat
+close_screen
 rm AGENTS.md CLAUDE.md
 open_chat --resume "$id"
 shows 'resumed: those that are stored are named' '^instructions of the project: ../AGENTS.md, AGENTS.md'
-close_chat
+close_screen
 echo '{"project_instructions":false}' >off.json
 open_chat --script talk.json --config off.json
 check 'off by a setting' eval '! is_shown "instructions of the project"'
-close_chat
+close_screen
 cd ../..
 
 nobody_left() {

@@ -404,19 +404,7 @@ else
 fi
 
 # ---- at a terminal ----
-if ! command -v tmux >/dev/null; then
-    skip 'what is never stored is asked for' 'no tmux here'
-    finish
-fi
-terminal() {
-    tmux -S "$work/terminal" -f /dev/null "$@"
-}
-is_shown() {
-    terminal capture-pane -p | grep -q -- "$1"
-}
-trap 'terminal kill-server 2>/dev/null; remove_work' EXIT
-unset TMUX
-export TERM=xterm
+begin_screen 'what is never stored is asked for'
 begin t1
 terminal new-session -d -x 100 -y 30 "$(printf '%q ' "$TIDE_BIN" sessions resume t1); echo \$? >ended; read -r _"
 check 'what is never stored is asked for' wait_for is_shown 'api_key of node post, which is never stored'

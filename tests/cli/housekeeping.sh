@@ -103,17 +103,7 @@ check_is 'never what waits, is interrupted, has a queue or is forked from' 'asks
 check 'what is forked from goes when its forks are gone' eval "tidemark recover >/dev/null; ! tidemark sessions show parent 2>/dev/null"
 refuses 'a time that is none' 2 'retention' config set retention often
 
-if ! command -v tmux >/dev/null; then
-    skip 'at a terminal' 'no tmux here'
-    finish
-fi
-terminal() {
-    tmux -S "$work/terminal" -f /dev/null "$@"
-}
-trap 'terminal kill-server 2>/dev/null; remove_work' EXIT
-is_shown() {
-    terminal capture-pane -p | grep -q -- "$1"
-}
+begin_screen 'at a terminal'
 for i in $(seq 52); do tidemark sessions new --id "n$i" >/dev/null; done
 wait_for terminal new-session -d -x 80 -y 70 "sh"
 terminal send-keys "$(printf '%q ' "$TIDE_BIN" sessions list); echo EN''DED" Enter

@@ -140,3 +140,40 @@ has_lines() {
 repeat() {
     printf "%0$1d" 0 | sed "s/0/$2/g"
 }
+
+# ---- a terminal for what is drawn: one of tmux ----
+
+# begin_screen WHAT: skips the test where there is no tmux.
+begin_screen() {
+    unset TMUX
+    export TERM=xterm LC_ALL=C.UTF-8
+    if ! command -v tmux >/dev/null; then
+        skip "$1" 'no tmux here'
+        finish
+    fi
+    trap 'terminal kill-server 2>/dev/null; remove_work' EXIT
+}
+terminal() {
+    tmux -S "$work/terminal" -f /dev/null "$@"
+}
+close_screen() {
+    terminal kill-server 2>/dev/null
+    wait_for eval '! terminal has-session'
+}
+screen() {
+    terminal capture-pane -p
+}
+is_shown() {
+    screen | grep -q -- "$1"
+}
+# shows NAME PATTERN: it comes to stand on the screen.
+shows() {
+    if wait_for is_shown "$2"; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        echo "# want on the screen: $2"
+        screen | sed 's/^/# /' | grep -v '^# *$'
+        failures=$((failures + 1))
+    fi
+}

@@ -4,18 +4,10 @@
 # shellcheck disable=SC2016,SC2317 # programs of graphs hold dollars; functions are called by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
-unset TMUX
 TIDEMARK_STORE=$(store_at "$work/s")
-export TIDEMARK_STORE TERM=xterm LC_ALL=C.UTF-8
+export TIDEMARK_STORE
 
-if ! command -v tmux >/dev/null; then
-    skip 'a graph at a terminal' 'no tmux here'
-    finish
-fi
-terminal() {
-    tmux -S "$work/terminal" -f /dev/null "$@"
-}
-trap 'terminal kill-server 2>/dev/null; remove_work' EXIT
+begin_screen 'a graph at a terminal'
 
 # open_run COLUMNS ROWS ARGS...: in a new window.
 open_run() {
@@ -24,27 +16,6 @@ open_run() {
     rm -f ended
     wait_for terminal new-session -d -x "$columns" -y "$rows" \
         "TERM=$TERM $(printf '%q ' "$TIDE_BIN" "$@"); echo \$? >ended; echo ENDED; read -r _"
-}
-close_run() {
-    terminal kill-server 2>/dev/null
-    wait_for eval '! terminal has-session'
-}
-screen() {
-    terminal capture-pane -p
-}
-is_shown() {
-    screen | grep -q -- "$1"
-}
-# shows NAME PATTERN: it comes to stand on the screen.
-shows() {
-    if wait_for is_shown "$2"; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        echo "# want on the screen: $2"
-        screen | sed 's/^/# /' | grep -v '^# *$'
-        failures=$((failures + 1))
-    fi
 }
 
 # Each node that waits goes on when a file is there.
@@ -73,13 +44,13 @@ shows 'at the end all is complete' '^└ ✓ write  *[0-9.]* s$'
 shows 'and summed up' '^completed: 5 nodes, 1 retry, [0-9]* checkpoints, [0-9.]* s$'
 shows 'the result stands below' '^report: done with 3$'
 check_is 'nothing is left of earlier drawings' '1 1' "$(screen | grep -c ' plan ') $(screen | grep -c '^tree ')"
-close_run
+close_screen
 
 # ---- gone on with ----
 rm -f go-on tried
 open_run 80 24 run tree.json --session cut
 wait_for is_shown 'read .* 1/3$'
-close_run # it hears SIGHUP
+close_screen # it hears SIGHUP
 is_parked() {
     [ "$(tidemark sessions show cut --json | json '$.status')" = interrupted_startup ]
 }
@@ -90,7 +61,7 @@ shows 'also inside a map' '^├ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] read  *[0-9.]* 
 touch go-on
 wait_for test -s ended
 shows 'and the rest comes to its end' '^└ ✓ write'
-close_run
+close_screen
 
 # ---- narrow ----
 rm -f go-on tried
@@ -99,7 +70,7 @@ shows 'a narrow window is filled, not exceeded' '^├ ✓ plan'
 touch go-on
 wait_for test -s ended
 check 'no row is broken' eval '[ "$(screen | grep -c "^[├└]")" = 5 ]'
-close_run
+close_screen
 
 # ---- more nodes than rows ----
 {
@@ -123,7 +94,7 @@ check_is 'Ctrl-C parks it' 130 "$(cat ended)"
 shows 'its node is parked' '^├ ‖ n30'
 shows 'and shows how to continue' 'stopped: .tidemark sessions resume many. continues'
 check 'its program is gone' eval '! kill -0 "$(cat at)"'
-close_run
+close_screen
 
 # ---- asked ----
 cat >ask.json <<'END'
@@ -151,14 +122,14 @@ wait_for test -s ended
 check_is 'it goes on to its end, with what is never stored' 0 "$(cat ended)"
 check_is 'the answer is as it was typed' 'Ébb & flow' "$(tidemark state ask | json '$.content.memory.name')"
 shows 'and the tree stands below' '^└ ✓ send'
-close_run
+close_screen
 open_run 80 40 run ask.json --script answers.json --session later --set api_key=hunter
 shows 'it asks' '^\[y\]es, '
 terminal send-keys -l l
 wait_for test -s ended
 check_is 'later leaves it parked' 7 "$(cat ended)"
 shows 'with the command' '^  answer    tidemark resume later --token rt_'
-close_run
+close_screen
 open_run 80 40 sessions resume later --set api_key=hunter
 shows 'who comes back is asked' '^\[y\]es, '
 terminal send-keys -l r
@@ -172,12 +143,12 @@ check 'the model is told it' eval "tidemark log show later | grep '\"kind\":\"ap
 terminal send-keys C-d
 wait_for test -s ended
 check_is 'Ctrl-D leaves it parked, too' 7 "$(cat ended)"
-close_run
+close_screen
 open_run 80 40 run ask.json --script answers.json --session quietly --set api_key=hunter --no-input
 wait_for test -s ended
 check_is 'told to ask nothing, it parks' 7 "$(cat ended)"
 check 'and nothing was asked' eval '! is_shown "ater?"'
-close_run
+close_screen
 
 # An edit shows what it would change; a node of the graph is answered with one key as well, and its reason is an output.
 cat >edit.json <<'END'
@@ -207,7 +178,7 @@ terminal send-keys -l n
 wait_for test -s ended
 check_is 'the answer and the reason are outputs' '0 too early' "$(tidemark state edit | json '$.content.memory.fine') $(tidemark state edit | json '$.content.memory.why')"
 check_is 'the file was edited' 'one three four' "$(paste -sd ' ' note.txt)"
-close_run
+close_screen
 
 # ---- nobody answers ----
 cat >slow.json <<'END'
@@ -219,19 +190,19 @@ shows 'a question says until when' '^until 20[0-9-]* [0-9:]* UTC$'
 wait_for test -s ended
 check_is 'the default answers at the deadline, in this process' '0 nobody 1' \
     "$(cat ended) $(tidemark state slow | json '$.content.memory.name') $(tidemark log show slow | grep -c '"kind":"run.started"')"
-close_run
+close_screen
 sed 's/, "default": "nobody"//' slow.json >cut.json
 open_run 80 24 run cut.json --session cut-off
 wait_for test -s ended
 check_is 'without one it is interrupted, and that is written down' '1 wait_timeout' \
     "$(cat ended) $(tidemark log show cut-off | grep '"kind":"run.interrupted"' | json '$.reason')"
 shows 'and said' "^tidemark: session 'cut-off' waited for who#1, and there was no answer before"
-close_run
+close_screen
 open_run 80 24 resume cut-off
 shows 'a resume asks again' '^? Who?$'
 wait_for test -s ended
 check_is 'and is interrupted again' '1 2' "$(cat ended) $(tidemark log show cut-off | grep -c '"kind":"run.interrupted"')"
-close_run
+close_screen
 
 # ---- a way that is not taken ----
 cat >ways.json <<'END'
@@ -244,12 +215,12 @@ open_run 80 24 run ways.json
 wait_for test -s ended
 shows 'is drawn as such at the end' '^[├└] - shelve  *not taken$'
 shows 'and what is complete does not look unfinished' '^ways  [0-9.]* s  2/2 nodes, 1 not taken$'
-close_run
+close_screen
 
 # ---- where nothing can be drawn ----
 rm -f tried
 TERM=dumb open_run 80 24 run tree.json
 shows 'a terminal that cannot erase gets lines' '^plan: starts$'
-close_run
+close_screen
 
 finish

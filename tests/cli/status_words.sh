@@ -120,16 +120,9 @@ tidemark exec --session "done" -- sh -c 'tidemark step one -- true; tidemark ste
 sh -c 'echo $$ >pid; exec tidemark exec --session done -- ./deploy.sh' >/dev/null 2>&1
 check 'why counts the steps of the current chain' eval "tidemark why done | holds '; 1 step had been finished; it was in the middle of migrate'"
 
-if ! command -v tmux >/dev/null; then
-    skip 'kept steps at a terminal' 'no tmux here'
-    finish
-fi
-terminal() {
-    tmux -S "$work/terminal" -f /dev/null "$@"
-}
-trap 'terminal kill-server 2>/dev/null; remove_work' EXIT
+begin_screen 'kept steps at a terminal'
 wait_for terminal new-session -d -x 80 -y 24 "RELEASE=0 $(printf '%q ' "$TIDE_BIN" resume dd); echo ENDED; read -r _"
-wait_for eval 'terminal capture-pane -p | grep -q ENDED'
+wait_for is_shown ENDED
 terminal capture-pane -p -e >screen
 check 'kept steps say so at a terminal' eval "grep -q 'build: kept from run 1' screen && grep -q 'migrate: kept from run 2' screen"
 check 'dim' grep -q '\[2mbuild: kept' screen

@@ -124,17 +124,10 @@ tidemark run graph.json --session g >/dev/null 2>&1
 tidemark sessions transcript g >text
 check 'nodes of a graph' eval "grep -q '^— node a is complete$' text && grep -q '^— node b failed: .*no luck' text"
 
-if ! command -v tmux >/dev/null; then
-    skip 'at a terminal' 'no tmux here'
-    finish
-fi
-terminal() {
-    tmux -S "$work/terminal" -f /dev/null "$@"
-}
-trap 'terminal kill-server 2>/dev/null; remove_work' EXIT
+begin_screen 'at a terminal'
 put talk message.assistant '{"turn":4,"content":"This sentence is longer than forty columns and broken at words."}'
 wait_for terminal new-session -d -x 40 -y 100 "$(printf '%q ' "$TIDE_BIN" sessions transcript talk); echo ENDED; read -r _"
-wait_for eval 'terminal capture-pane -p | grep -q ENDED'
+wait_for is_shown ENDED
 terminal capture-pane -p >screen
 check 'a narrow terminal breaks lines at words' eval "grep -q '^This sentence is longer than forty *$' screen && grep -q '^columns and broken at words.$' screen"
 finish

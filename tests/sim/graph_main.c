@@ -9,23 +9,10 @@
  * TIDE_SEED=X in the environment is --seed X. A seed that fails is printed with what to do to see it again; the exit status
  * is then 1.
  */
-#include <signal.h>
-#include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "graph.h"
+#include "sim_seeds.h"
 
-enum { SEED_SECONDS = 30, TRIES = 200 };
-
-struct options {
-    uint64_t from, to;
-    double seconds;
-    bool verbose, exhaustive;
-    const char *only;
-};
+enum { TRIES = 200 };
 
 /* ---- one ---- */
 
@@ -113,7 +100,7 @@ static bool cut_everywhere(size_t which, size_t cut, const struct sim_image *ima
     return ok;
 }
 
-static int run_exhaustive(const struct options *o)
+static int run_exhaustive(const struct sim_options *o)
 {
     struct sim_image *image = world_image();
     struct plan p;
@@ -129,113 +116,14 @@ static int run_exhaustive(const struct options *o)
     return !ok;
 }
 
-/* ---- many ---- */
-
-static volatile uint64_t seed_now;
-
-/* No call may wait for ever. */
-static void too_long(int number)
-{
-    static char text[160];
-    int n = snprintf(text, sizeof text,
-                     "# WRONG: it takes too long\n# again with: tidemark-sim-graph --seed %llu --verbose%s\n",
-                     (unsigned long long)seed_now, sim_store_words());
-
-    (void)number;
-    if (write(STDOUT_FILENO, text, (size_t)n) < 0)
-        _exit(2);
-    _exit(1);
-}
-
-static double clock_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static int run_seeds(const struct options *o)
-{
-    struct sim_image *image = world_image();
-    double start = clock_s(), took;
-    uint64_t seed = o->from, done = 0;
-    bool ok = true;
-
-    for (; seed <= o->to && ok; seed++, done++) {
-        seed_now = seed;
-        alarm(SEED_SECONDS);
-        ok = run_seed(seed, image, o->verbose);
-        if (o->seconds > 0 && clock_s() - start > o->seconds)
-            break;
-    }
-    alarm(0);
-    sim_image_free(image);
-    took = clock_s() - start;
-    if (!ok)
-        printf("# again with: tidemark-sim-graph --seed %llu --verbose%s\n", (unsigned long long)(seed - 1),
-               sim_store_words());
-    printf("# %llu seeds in %.1f s: %.0f seeds/s\n", (unsigned long long)done, took,
-           took > 0 ? (double)done / took : 0);
-    printf("%sok - graphs %llu to %llu end as they should\n", ok ? "" : "not ", (unsigned long long)o->from,
-           (unsigned long long)(o->from + done - 1));
-    return !ok;
-}
-
-static bool parse(int argc, char **argv, struct options *o)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        char *end = NULL;
-
-        if (strcmp(argv[i], "--verbose") == 0 || strcmp(argv[i], "--exhaustive") == 0) {
-            *(argv[i][2] == 'v' ? &o->verbose : &o->exhaustive) = true;
-            continue;
-        }
-        if (!value)
-            return false;
-        if (strcmp(argv[i], "--seeds") == 0) {
-            o->from = strtoull(value, &end, 10);
-            if (strncmp(end, "..", 2) != 0)
-                return false;
-            o->to = strtoull(end + 2, &end, 10);
-        } else if (strcmp(argv[i], "--seed") == 0) {
-            o->from = o->to = strtoull(value, &end, 10);
-        } else if (strcmp(argv[i], "--seconds") == 0) {
-            o->seconds = strtod(value, &end);
-        } else if (strcmp(argv[i], "--store") == 0 && sim_store_choose(value)) {
-            end = NULL;
-        } else if (strcmp(argv[i], "--only") == 0) {
-            o->only = value;
-        } else {
-            return false;
-        }
-        if (end && *end)
-            return false;
-        i++;
-    }
-    return o->from <= o->to;
-}
-
 int main(int argc, char **argv)
 {
-    struct options o = {.from = 1, .to = 1000};
-    const char *seed = getenv("TIDE_SEED");
+    struct sim_options o = {.program = "tidemark-sim-graph", .can_exhaust = true};
+    int status = sim_begin(argc, argv, &o);
 
-    if (!parse(argc, argv, &o)) {
-        fprintf(stderr,
-                "usage: tidemark-sim-graph [--seeds A..B | --seed X] [--seconds N] [--exhaustive [--only NAME]] "
-                "[--verbose] [--store sqlite|files]\n");
-        return 2;
-    }
-    if (seed && seed[0])
-        o.from = o.to = strtoull(seed, NULL, 10);
-    if (sodium_init() < 0)
-        return 1;
-    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* one thread drives everything */
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 1200, 300);
-    signal(SIGALRM, too_long);
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    return o.exhaustive ? run_exhaustive(&o) : run_seeds(&o);
+    if (status)
+        return status;
+    return o.exhaustive
+               ? run_exhaustive(&o)
+               : sim_run_seeds(&o, world_image(), run_seed, (const char *const[]){"graphs", "end as they should"});
 }

@@ -7,17 +7,8 @@
  *
  * A seed that fails is printed with what to do to see it again; the exit status is then 1.
  */
-#include <signal.h>
-#include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "base/digest.h"
 #include "life.h"
-
-#define SEED_SECONDS 30 /* a seed that takes longer hangs */
+#include "sim_seeds.h"
 
 /* ---- One seed --------------------------------------------------------------------------------------------------- */
 
@@ -191,112 +182,11 @@ static bool run_seed(uint64_t seed, const struct sim_image *image, bool verbose)
     return ok;
 }
 
-/* ---- Many ------------------------------------------------------------------------------------------------------- */
-
-struct options {
-    uint64_t from, to;
-    double seconds;
-    bool verbose;
-};
-
-static double clock_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static bool parse(int argc, char **argv, struct options *o)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        char *end = NULL;
-
-        if (strcmp(argv[i], "--verbose") == 0) {
-            o->verbose = true;
-            continue;
-        }
-        if (!value)
-            return false;
-        if (strcmp(argv[i], "--seeds") == 0) {
-            o->from = strtoull(value, &end, 10);
-            if (strncmp(end, "..", 2) != 0)
-                return false;
-            o->to = strtoull(end + 2, &end, 10);
-        } else if (strcmp(argv[i], "--seed") == 0) {
-            o->from = o->to = strtoull(value, &end, 10);
-        } else if (strcmp(argv[i], "--seconds") == 0) {
-            o->seconds = strtod(value, &end);
-        } else if (strcmp(argv[i], "--store") == 0 && sim_store_choose(value)) {
-            end = NULL;
-        } else {
-            return false;
-        }
-        if (end && *end)
-            return false;
-        i++;
-    }
-    return o->from <= o->to;
-}
-
-static volatile uint64_t seed_now;
-
-/* No call may wait for ever. */
-static void too_long(int number)
-{
-    static char text[128];
-
-    (void)number;
-    snprintf(text, sizeof text, "# WRONG: it hangs\n# again with: tidemark-sim-life --seed %llu --verbose%s\n",
-             (unsigned long long)seed_now, sim_store_words());
-    (void)!write(STDOUT_FILENO, text, strlen(text));
-    _exit(1);
-}
-
-static int run_seeds(const struct options *o)
-{
-    struct sim_image *image = prepared_image();
-    double start = clock_s(), took;
-    uint64_t seed = o->from, done = 0;
-    bool ok = true;
-
-    for (; seed <= o->to && ok; seed++, done++) {
-        seed_now = seed;
-        alarm(SEED_SECONDS);
-        ok = run_seed(seed, image, o->verbose);
-        if (o->seconds > 0 && clock_s() - start > o->seconds)
-            break;
-    }
-    alarm(0);
-    sim_image_free(image);
-    took = clock_s() - start;
-    if (!ok)
-        printf("# again with: tidemark-sim-life --seed %llu --verbose%s\n", (unsigned long long)(seed - 1),
-               sim_store_words());
-    printf("# %llu seeds in %.1f s: %.0f seeds/s\n", (unsigned long long)done, took,
-           took > 0 ? (double)done / took : 0);
-    printf("%sok - lives %llu to %llu keep every promise\n", ok ? "" : "not ", (unsigned long long)o->from,
-           (unsigned long long)(o->from + done - 1));
-    return !ok;
-}
-
 int main(int argc, char **argv)
 {
-    struct options o = {.from = 1, .to = 1000};
+    struct sim_options o = {.program = "tidemark-sim-life"};
+    int status = sim_begin(argc, argv, &o);
 
-    if (!parse(argc, argv, &o)) {
-        fprintf(
-            stderr,
-            "usage: tidemark-sim-life [--seeds A..B | --seed X] [--seconds N] [--verbose] [--store sqlite|files]\n");
-        return 2;
-    }
-    if (sodium_init() < 0)
-        return 1;
-    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* one thread drives everything */
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 1200, 300);
-    signal(SIGALRM, too_long);
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    return run_seeds(&o);
+    return status ? status
+                  : sim_run_seeds(&o, prepared_image(), run_seed, (const char *const[]){"lives", "keep every promise"});
 }
