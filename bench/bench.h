@@ -56,6 +56,7 @@ void bench_history(const struct bench *b); /* random checkpoint, opening, forks 
 void bench_sizes(const struct bench *b);
 void bench_start(const struct bench *b);
 void bench_runs(const struct bench *b);     /* steps, resuming */
+void bench_steps(const struct bench *b);    /* steps that may be done again: threads, processes */
 void bench_recovery(const struct bench *b); /* interrupted runs among very many sessions */
 void bench_agent(const struct bench *b);    /* turns of the agent */
 void bench_graph(const struct bench *b);    /* nodes of graphs */
@@ -73,5 +74,8 @@ int child_open_tail(const char *store, const char *id);
 /* What the programs of bench_runs do: n steps around `true`, the seconds each took into a file; say when they began. */
 int child_steps(const char *tidemark, int n, const char *file);
 int child_stamp(const char *file);
+
+/* What a process of bench_steps does. */
+int child_pure_steps(const char *url, double seconds);
 
 #endif

@@ -23,10 +23,10 @@ static const struct {
     const char *name;
     void (*run)(const struct bench *);
 } parts[] = {
-    {"append", bench_append},     {"group", bench_group},     {"secrets", bench_secrets}, {"start", bench_start},
-    {"range", bench_range},       {"history", bench_history}, {"sizes", bench_sizes},     {"runs", bench_runs},
-    {"recovery", bench_recovery}, {"agent", bench_agent},     {"graph", bench_graph},     {"files", bench_files},
-    {"origin", bench_origin},     {"watch", bench_watch},
+    {"append", bench_append}, {"group", bench_group},       {"secrets", bench_secrets}, {"start", bench_start},
+    {"range", bench_range},   {"history", bench_history},   {"sizes", bench_sizes},     {"runs", bench_runs},
+    {"steps", bench_steps},   {"recovery", bench_recovery}, {"agent", bench_agent},     {"graph", bench_graph},
+    {"files", bench_files},   {"origin", bench_origin},     {"watch", bench_watch},
 };
 
 int main(int argc, char **argv)
@@ -41,6 +41,8 @@ int main(int argc, char **argv)
         return child_steps(argv[2], (int)strtol(argv[3], NULL, 10), argv[4]);
     if (argc == 4 && strcmp(argv[1], "--child-run-starts") == 0)
         return child_run_starts(argv[2], (int)strtol(argv[3], NULL, 10));
+    if (argc == 4 && strcmp(argv[1], "--child-pure-steps") == 0)
+        return child_pure_steps(argv[2], strtod(argv[3], NULL));
     if (argc == 3 && strcmp(argv[1], "--child-stamp") == 0)
         return child_stamp(argv[2]);
     for (int i = 1; i < argc; i++) {
@@ -51,7 +53,7 @@ int main(int argc, char **argv)
         else
             return fprintf(stderr,
                            "usage: tidemark-bench [--quick] [--only=append|group|secrets|start|range|history|sizes|"
-                           "runs|recovery|agent|graph|files|origin|watch]\n"),
+                           "runs|steps|recovery|agent|graph|files|origin|watch]\n"),
                    2;
     }
     if (!b.tidemark)

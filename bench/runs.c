@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What durable steps cost beyond what they need: through the C call two syncs each, through the command two processes and
- * two syncs; and how soon a program runs again after its supervisor was killed.
+ * What durable steps cost beyond what they need: through the C call two syncs each, of steps that must happen once (steps.c has
+ * the others); through the command two processes and two syncs; and how soon a program runs again after its supervisor was killed.
  */
 #include <fcntl.h>
 #include <signal.h>

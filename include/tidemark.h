@@ -923,8 +923,10 @@ struct tide_step_result {
     int no_retry;                           /* of a failure: trying again is pointless */
 };
 /*
- * On disk on return; of one that was asked for and not begun nothing is written. The answer (may be NULL) is LATER when
- * it is to be tried again, else STORED without the result.
+ * Of a step that must happen once, on disk on return. That of another is on disk before anything later of the session is: the
+ * next append takes it along, in one sync; without one it is written some milliseconds later, and tide_session_flush() waits for
+ * it. A crash before that has the step done again. Of one that was asked for and not begun nothing is written. The answer (may
+ * be NULL) is LATER when it is to be tried again, else STORED without the result.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_end(tide_run *run, const char *name,
                                                       const struct tide_step_result *result,

@@ -163,7 +163,7 @@ enum tide_code agent_put(struct tide_agent *a, struct tide_err *err)
     INVARIANT(!a->nested || a->locked); /* the run is not its own */
     if (!a->run)
         return agent_start(a, true, err);
-    return a->draft.n ? run_put(a->run, &a->draft, err) : TIDE_OK;
+    return a->draft.n ? run_put(a->run, &a->draft, PUT_PURE, err) : TIDE_OK;
 }
 
 enum tide_code agent_append(struct tide_agent *a, bool pure, struct tide_err *err)

@@ -265,7 +265,7 @@ void exec_commit(struct exec *x, bool now)
     if (x->draft.n)
         code = x->must_sync || now || !x->checkpoints.async
                    ? run_append(x->run, TIDE_APPEND_ANY, &x->draft, !x->must_hold, &err)
-                   : run_put(x->run, &x->draft, &err);
+                   : run_put(x->run, &x->draft, PUT_PURE, &err);
     else
         code = run_flush(x->run, &err);
     draft_reset(&x->draft);

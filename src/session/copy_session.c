@@ -230,7 +230,7 @@ enum tide_code copy_flush(struct copier *c, struct tide_err *err)
     enum tide_code code = TIDE_OK;
 
     for (size_t i = 0; i < c->queued; i++)
-        group_submit(c->dst->group, c->queue[i].batch, false);
+        group_submit(c->dst->group, c->queue[i].batch, GROUP_AWAITED);
     for (size_t i = 0; i < c->queued; i++)
         group_wait(c->dst->group, c->queue[i].batch);
     for (size_t i = 0; i < c->queued; i++) {

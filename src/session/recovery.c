@@ -210,7 +210,7 @@ static enum tide_code flush_judged(struct recovering *m, struct tide_err *err)
 
     for (size_t i = 0; i < m->n; i++) {
         if (m->piece[i].batch && !dry)
-            group_submit(m->store->group, m->piece[i].batch, false);
+            group_submit(m->store->group, m->piece[i].batch, GROUP_AWAITED);
     }
     for (size_t i = 0; i < m->n; i++) {
         if (m->piece[i].batch && !dry)

@@ -216,6 +216,8 @@ enum tide_code run_append(struct tide_run *r, unsigned flags, struct draft *d, b
     enum tide_code code;
 
     INVARIANT(!r->over && d->n > 0);
+    if (run_queue_takes(r) && flags == TIDE_APPEND_ANY)
+        return run_append_behind(r, d, pure, err);
     code = run_flush(r, err); /* what was queued comes first */
     INVARIANT(code || !r->queue.n);
     redact_draft(r->s->store, d); /* what is looked for afterwards, or kept aside, is what is stored */

@@ -70,6 +70,7 @@ struct run_queue {
         int64_t before; /* last seq when it was queued */
         unsigned flags;
         size_t ours; /* as in struct trying */
+        bool pure;   /* a run that was told to continue may keep it in memory */
     } batches[RUN_QUEUE_MAX];
     size_t n;
     bool doubt; /* the store failed under one of them: they are looked for before anything else */
@@ -162,8 +163,19 @@ enum tide_code run_settle(struct tide_run *r, struct tide_err *err) MUST_CHECK;
 /* Queues the start of the run, without waiting. `ours`: as in struct trying. Takes the draft if it succeeds. */
 enum tide_code run_put_start(struct tide_run *r, struct draft *d, size_t ours, struct tide_err *err) MUST_CHECK;
 
-/* Queues without waiting; takes the draft, which is empty after it. */
-enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err) MUST_CHECK;
+/* Queues without waiting; takes the draft, which is empty after it. `how`: of these. */
+enum {
+    PUT_PURE = 1,  /* a run that was told to continue may keep it in memory */
+    PUT_LATER = 2, /* the next append takes it along; without one it is written a little later */
+};
+enum tide_code run_put(struct tide_run *r, struct draft *d, unsigned how, struct tide_err *err) MUST_CHECK;
+
+/* run_append() in one commit with what is queued, where that can be. */
+enum tide_code run_append_behind(struct tide_run *r, struct draft *d, bool pure, struct tide_err *err) MUST_CHECK;
+static inline bool run_queue_takes(const struct tide_run *r)
+{
+    return r->queue.n && r->queue.n < RUN_QUEUE_MAX && !r->queue.doubt && !r->starting && !r->backlog.n;
+}
 /*
  * All that was queued is on disk, or in the memory of a run that was told to continue. Must come before anything that depends
  * on it is told; what is done outside of the program needs run_append() before it.

@@ -3,11 +3,12 @@
  * What a run appends without waiting: the agent's record of a turn goes to disk while the model answers. Each batch is kept
  * until it is known to be on disk; when the store failed under one, it and those behind it are looked for and appended anew,
  * in order, as run_append() does it. The start of the run may be the first of them. Whoever is to act on what was queued
- * flushes first.
+ * flushes first. The result of a step that may be done again is queued as well: the next append takes it along, in one commit.
  */
 #include "session/run.h"
 
 #include "base/invariant.h"
+#include "session/notify.h"
 #include "session/redact.h"
 
 static void forget_queue(struct run_queue *q)
@@ -37,7 +38,7 @@ static enum tide_code append_again(struct tide_run *r, size_t i, struct tide_err
     enum tide_code code;
 
     INVARIANT(i == 0 || !r->starting);
-    if (r->starting || !degraded_may_take(r, d))
+    if (r->starting || !r->queue.batches[i].pure || !degraded_may_take(r, d))
         return r->backlog.n && run_settle(r, err) ? err->code : run_try_held(r, &t, err);
     code = r->backlog.n ? TIDE_OK : run_try(r, &t, &why); /* behind what waits in memory it has to wait as well */
     if (t.unknown && !r->backlog.n)
@@ -87,6 +88,8 @@ enum tide_code run_flush(struct tide_run *r, struct tide_err *err)
     if (!code) {
         r->starting = false;
         r->appended_seq = tide_session_last_seq(r->s);
+        if (r->s->state->ledger.notify_last > q->batches[0].before)
+            notify_tell(r->s->store);
     }
     forget_queue(q);
     return code;
@@ -96,6 +99,7 @@ struct putting {
     struct tide_session *s;
     unsigned flags;
     const struct draft *d;
+    bool later;
 };
 
 /* It fails before anything is queued, or not at all. */
@@ -103,14 +107,16 @@ static enum tide_code try_put(void *arg, struct tide_err *err)
 {
     struct putting *p = arg;
 
-    return tide_session_append_async(p->s, p->flags, p->d->events, p->d->n, NULL, err);
+    return p->later ? session_append_later(p->s, p->flags, p->d->events, p->d->n, err)
+                    : tide_session_append_async(p->s, p->flags, p->d->events, p->d->n, NULL, err);
 }
 
-static enum tide_code put_draft(struct tide_run *r, unsigned flags, struct draft *d, size_t ours, struct tide_err *err)
+static enum tide_code put_draft(struct tide_run *r, unsigned flags, struct draft *d, size_t ours, unsigned how,
+                                struct tide_err *err)
 {
     struct run_queue *q = &r->queue;
     int64_t before = tide_session_last_seq(r->s);
-    struct putting p = {r->s, flags, d};
+    struct putting p = {r->s, flags, d, how & PUT_LATER};
     enum tide_code code;
 
     INVARIANT(q->n < RUN_QUEUE_MAX && ours < d->n);
@@ -122,6 +128,7 @@ static enum tide_code put_draft(struct tide_run *r, unsigned flags, struct draft
     q->batches[q->n].before = before;
     q->batches[q->n].flags = flags;
     q->batches[q->n].ours = ours;
+    q->batches[q->n].pure = how & PUT_PURE;
     q->batches[q->n++].draft = *d;
     *d = (struct draft)DRAFT_INIT;
     return TIDE_OK;
@@ -131,10 +138,10 @@ enum tide_code run_put_start(struct tide_run *r, struct draft *d, size_t ours, s
 {
     INVARIANT(!r->queue.n && !r->id[0]); /* the start is the first of all */
     r->starting = true;
-    return put_draft(r, 0, d, ours, err);
+    return put_draft(r, 0, d, ours, 0, err);
 }
 
-enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err)
+enum tide_code run_put(struct tide_run *r, struct draft *d, unsigned how, struct tide_err *err)
 {
     struct run_queue *q = &r->queue;
     enum tide_code code = run_usable(r, err);
@@ -142,10 +149,24 @@ enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err
     if (!code && (q->n == RUN_QUEUE_MAX || q->doubt || r->backlog.n))
         code = run_flush(r, err);
     if (!code && r->backlog.n) {
-        code = run_append(r, TIDE_APPEND_ANY, d, true, err);
+        code = run_append(r, TIDE_APPEND_ANY, d, how & PUT_PURE, err);
         if (!code)
             draft_reset(d);
         return code;
     }
-    return code ? code : put_draft(r, TIDE_APPEND_ANY, d, 0, err);
+    return code ? code : put_draft(r, TIDE_APPEND_ANY, d, 0, how, err);
+}
+
+enum tide_code run_append_behind(struct tide_run *r, struct draft *d, bool pure, struct tide_err *err)
+{
+    struct run_queue *q = &r->queue;
+    enum tide_code code = put_draft(r, TIDE_APPEND_ANY, d, 0, PUT_LATER | (pure ? PUT_PURE : 0), err);
+
+    code = code ? code : run_flush(r, err);
+    if (code && q->doubt && q->n) { /* its caller is told that it failed: it may be there, and is not written again */
+        draft_done(&q->batches[--q->n].draft);
+        q->doubt = q->n > 0;
+        r->unsure = true;
+    }
+    return code;
 }

@@ -317,7 +317,7 @@ static enum tide_code take_anew(struct tide_session *s, struct tide_err *err)
     if (h.epoch > s->owner.epoch)
         return be_fenced(s, err);
     b->expect_seq = s->doubted_seq ? s->doubted_seq : h.last_seq;
-    group_submit(s->store->group, b, false);
+    group_submit(s->store->group, b, GROUP_AWAITED);
     group_wait(s->store->group, b);
     if (b->code == TIDE_HELD || (b->code == TIDE_CONFLICT && s->doubted_seq))
         return be_fenced(s, err);
@@ -476,7 +476,7 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
     }
     INVARIANT(!group_owes(&s->owner)); /* one of them at a time may fail, or nobody knew which */
     b = make_batch(s, flags, c);
-    group_submit(s->store->group, b, false);
+    group_submit(s->store->group, b, GROUP_AWAITED);
     group_wait(s->store->group, b);
     code = group_flush(s->store->group, &s->owner, err);
     settle_append(s, code);
@@ -511,21 +511,32 @@ enum tide_code tide_session_append(tide_session *s, unsigned flags, const struct
     return code ? tide_about_session(err, s->head.id) : append_checked(s, flags, &c, ret_seq, err);
 }
 
-enum tide_code tide_session_append_async(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
-                                         void *user, struct tide_err *err)
+static enum tide_code queue_append(struct tide_session *s, unsigned flags, const struct tide_new_event *events,
+                                   size_t n, enum group_when when, void *user, struct tide_err *err)
 {
     struct checked c;
     struct batch *b;
-    enum tide_code code;
+    enum tide_code code = check_all(s, events, n, false, &c, err);
 
-    ERR_LOCAL(err);
-    code = check_all(s, events, n, false, &c, err);
     if (code)
         return code;
     b = make_batch(s, flags, &c);
     b->user = user;
-    group_submit(s->store->group, b, true);
+    group_submit(s->store->group, b, when);
     return TIDE_OK;
+}
+
+enum tide_code tide_session_append_async(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
+                                         void *user, struct tide_err *err)
+{
+    ERR_LOCAL(err);
+    return queue_append(s, flags, events, n, GROUP_SOON, user, err);
+}
+
+enum tide_code session_append_later(struct tide_session *s, unsigned flags, const struct tide_new_event *events,
+                                    size_t n, struct tide_err *err)
+{
+    return queue_append(s, flags, events, n, GROUP_LATER, NULL, err);
 }
 
 enum tide_code tide_session_flush(tide_session *s, struct tide_err *err)

@@ -92,6 +92,10 @@ enum tide_code session_state(struct tide_session *s, int64_t seq, struct state *
 enum tide_code session_append(struct tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
                               int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
 
+/* tide_session_append_async() of what the next append of this session takes along; without one it is written a little later. */
+enum tide_code session_append_later(struct tide_session *s, unsigned flags, const struct tide_new_event *events,
+                                    size_t n, struct tide_err *err) MUST_CHECK;
+
 /* The lease of this epoch is this handle's: it was taken by an append whose outcome was not known. TIDE_FENCED: it is another's. */
 enum tide_code session_regain_lease(struct tide_session *s, int64_t epoch, struct tide_err *err) MUST_CHECK;
 void session_forget_lease(struct tide_session *s); /* given back by such an append */

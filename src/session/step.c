@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Steps. Asking decides from what the chain has done; beginning makes the start durable before anything is done; ending
- * makes the result durable before anyone is told. What was begun and never ended is settled by its effect:
+ * makes the result of one that must happen once durable before anyone is told. That of another is durable before anything
+ * later of the session is: it goes to disk with the next append, in one sync, or a little later. What was begun and never ended
+ * is settled by its effect:
  *
  *   recorded as     pure, idempotent          once
  *   completed       answers                   answers
@@ -229,6 +231,7 @@ static enum tide_code decide_attempt(struct tide_run *r, const struct tide_step_
     }
     switch (m->state) {
     case RECORDED_COMPLETED:
+        INVARIANT(m->seq > 0); /* a use that ended in this run, and may not be on disk, is not asked for again */
         return answer_stored(r, m, ret, err);
     case RECORDED_FAILED:
         return settle_failed(r, spec, a, m, ret, err);
@@ -266,7 +269,7 @@ enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *given, st
 
     ERR_LOCAL(err);
     code = SIZED_READ(&own, tide_step_spec, given, err);
-    code = code ? code : run_sure(r, err);
+    code = code ? code : r->queue.doubt || r->unsure ? run_sure(r, err) : run_usable(r, err);
     code = code ? code : check_spec(r, spec, err);
     if (code)
         return code;
@@ -423,13 +426,18 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
     }
     again_ms = out->state == RECORDED_FAILED ? retry_at(r, a, result) : 0;
     code = draft_outcome(a, name, out, result, again_ms, &d, err);
-    code = code ? code : run_append(r, TIDE_APPEND_ANY, &d, a->effect == TIDE_EFFECT_PURE, err);
+    if (!code && a->effect == TIDE_EFFECT_ONCE)
+        code = run_append(r, TIDE_APPEND_ANY, &d, false, err);
+    else if (!code)
+        code = run_put(r, &d, PUT_LATER | (a->effect == TIDE_EFFECT_PURE ? PUT_PURE : 0), err);
     draft_done(&d);
     if (code)
         return code;
     INVARIANT(!again_ms || a->effect != TIDE_EFFECT_ONCE); /* only a person has that tried again */
     m = note_state(r, a, out->state);
     m->retry_at_ms = again_ms;
+    if (r->queue.n)
+        m->seq = 0; /* known when it is on disk */
     log_write(out->state == RECORDED_COMPLETED ? TIDE_LOG_DEBUG : TIDE_LOG_WARN, "step ended", RUN_FIELDS(r),
               log_text("step", name), log_text("outcome", tide_outcome_name(out->outcome)),
               log_text("error", result->error_code), log_text("again", again_ms ? "yes" : NULL));

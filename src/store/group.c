@@ -17,6 +17,7 @@
 
 #define LINGER_NS 200000 /* a pause this long between submissions ends the gathering of unawaited work */
 #define LINGER_MAX 10    /* such waits at most */
+#define LATER_NS 5000000 /* what may be written later waits so long for a caller that takes it along */
 
 struct group {
     struct store *store;
@@ -29,6 +30,8 @@ struct group {
     size_t queued, max;
     bool writing, stopping, keep_alive;
     bool thread_started;
+    int64_t due_ns;   /* when the thread has to write what is queued; INT64_MAX: it need not, callers do */
+    int64_t alarm_ns; /* the thread sleeps until then; 0: it does not, and looks before it does */
     pthread_t thread;
     struct tide_completion *ring;
     size_t ring_len, ring_cap;
@@ -61,6 +64,7 @@ struct group *group_new(struct store *store, size_t queue_max)
     g->tail = &g->head;
     g->last = &g->first;
     g->max = queue_max;
+    g->due_ns = INT64_MAX;
     return g;
 }
 
@@ -174,6 +178,7 @@ static void step_group(struct group *g)
     g->head = NULL;
     g->tail = &g->head;
     g->queued = 0;
+    g->due_ns = INT64_MAX;
     g->writing = true;
     pthread_mutex_unlock(&g->mu);
     store_commit(g->store, list);
@@ -197,15 +202,22 @@ static void step_group(struct group *g)
     leave_writing(g);
 }
 
-static struct timespec deadline_in(int64_t ns)
+static int64_t now_ns(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
-    ns += t.tv_nsec;
-    t.tv_sec += ns / 1000000000;
-    t.tv_nsec = ns % 1000000000;
-    return t;
+    return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
+}
+
+static struct timespec time_at(int64_t ns)
+{
+    return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+}
+
+static struct timespec deadline_in(int64_t ns)
+{
+    return time_at(now_ns() + ns);
 }
 
 /* Does the next piece of work when that is ours to do, else waits for a change. False when the deadline passed. */
@@ -261,16 +273,28 @@ static void linger_for_more(struct group *g)
     }
 }
 
+/* Until work is due, or for the time between two heartbeats. True: that time has passed. */
+static bool sleep_until_due(struct group *g)
+{
+    int64_t beat = now_ns() + g->store->lease_ms / 4 * 1000000;
+    int64_t until = g->due_ns < beat ? g->due_ns : beat;
+    struct timespec t = time_at(until);
+    bool over;
+
+    g->alarm_ns = until;
+    over = pthread_cond_timedwait(&g->work, &g->mu, &t) == ETIMEDOUT;
+    g->alarm_ns = 0;
+    return over && until == beat;
+}
+
 static void *run_writer(void *arg)
 {
     struct group *g = arg;
 
     pthread_mutex_lock(&g->mu);
     while (!g->stopping) {
-        if (!g->head) {
-            struct timespec beat = deadline_in(g->store->lease_ms / 4 * 1000000);
-
-            if (pthread_cond_timedwait(&g->work, &g->mu, &beat) != ETIMEDOUT || !g->keep_alive || g->writing)
+        if (g->due_ns > now_ns()) {
+            if (!sleep_until_due(g) || !g->keep_alive || g->writing)
                 continue;
             g->writing = true;
             pthread_mutex_unlock(&g->mu);
@@ -296,7 +320,17 @@ static void need_thread(struct group *g)
         g->thread_started = thread_start(&g->thread, run_writer, g);
 }
 
-void group_submit(struct group *g, struct batch *b, bool async)
+/* With mu held. */
+static void be_due(struct group *g, int64_t due_ns)
+{
+    need_thread(g);
+    if (due_ns < g->due_ns)
+        g->due_ns = due_ns;
+    if (g->alarm_ns > g->due_ns || g->queued == g->max / 2)
+        pthread_cond_signal(&g->work);
+}
+
+void group_submit(struct group *g, struct batch *b, enum group_when when)
 {
     INVARIANT(b->session[0]);
     INVARIANT(!(b->flags & BATCH_DELETE) || !b->n);
@@ -305,7 +339,7 @@ void group_submit(struct group *g, struct batch *b, bool async)
     INVARIANT(!(b->flags & BATCH_HIDDEN) || b->flags & (BATCH_CREATE | BATCH_DELETE));
     b->next = NULL;
     b->finished = false;
-    b->async = async;
+    b->async = when != GROUP_AWAITED;
     pthread_mutex_lock(&g->mu);
     while (g->queued >= g->max)
         work_or_wait(g, NULL);
@@ -314,11 +348,8 @@ void group_submit(struct group *g, struct batch *b, bool async)
     g->queued++;
     if (b->owner)
         b->owner->pending++;
-    if (async) {
-        need_thread(g);
-        if (g->queued == 1 || g->queued == g->max / 2)
-            pthread_cond_signal(&g->work);
-    }
+    if (when != GROUP_AWAITED)
+        be_due(g, when == GROUP_SOON ? 0 : now_ns() + LATER_NS);
     pthread_mutex_unlock(&g->mu);
 }
 

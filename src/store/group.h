@@ -2,8 +2,9 @@
 /*
  * Group commit. Callers queue batches; one writer at a time takes everything queued and commits it in one transaction,
  * so that the cost of the sync is shared. Who writes: a caller that waits does it itself when nobody else is at it (no
- * hand-over between threads for a lone caller); for queued work that nobody waits for there is one thread. In simulation
- * there is no thread, and the same step is driven by whoever waits.
+ * hand-over between threads for a lone caller); for queued work that nobody waits for there is one thread. What may be
+ * written later waits some milliseconds for a caller that commits it with its own. In simulation there is no thread, and the
+ * same step is driven by whoever waits.
  *
  *   submit ─► queue (bounded: a full queue blocks the caller) ─► step: commit ─► finished ─► waiters, completions
  */
@@ -17,8 +18,9 @@
 struct group *group_new(struct store *store, size_t queue_max);
 void group_free(struct group *g); /* finishes what is queued */
 
-/* Takes the batch into the queue. With `async`, work starts even if nobody waits. */
-void group_submit(struct group *g, struct batch *b, bool async);
+/* Takes the batch into the queue, for somebody who waits for it; for nobody; for nobody, and not at once. */
+enum group_when { GROUP_AWAITED, GROUP_SOON, GROUP_LATER };
+void group_submit(struct group *g, struct batch *b, enum group_when when);
 
 /* Waits until the batch is finished; it is the caller's again. */
 void group_wait(struct group *g, struct batch *b);

@@ -217,7 +217,7 @@ enum tide_code store_write(struct store *store, struct batch *take, struct batch
 
     if (store->read_only)
         return refuse_reader(err);
-    group_submit(store->group, b, false);
+    group_submit(store->group, b, GROUP_AWAITED);
     group_wait(store->group, b);
     if (b->code)
         return tide_err_copy(err, &b->err);

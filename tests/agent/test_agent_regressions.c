@@ -262,9 +262,9 @@ static void what_was_queued_is_not_forgotten_when_one_flush_was_given_up(void **
     OK(tide_run_start(s, &opt, &r, &err));
     failing = 1;
     draft_add(&d, "note.a", STR("{\"n\":1}"));
-    OK(run_put(r, &d, &err));
+    OK(run_put(r, &d, PUT_PURE, &err));
     draft_add(&d, "note.b", STR("{\"n\":2}"));
-    OK(run_put(r, &d, &err));
+    OK(run_put(r, &d, PUT_PURE, &err));
     GIVES(TIDE_FULL, run_flush(r, &err));
     failing = 0;
     draft_add(&d, "note.c", STR("{\"n\":3}"));

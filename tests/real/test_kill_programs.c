@@ -315,24 +315,44 @@ static void check_world(struct place *p, struct log *l)
                  (long long)(count_lines(p->world, "") - known));
 }
 
-/* The program got the same bytes each time, and they are those of the log. */
-static void check_got(struct place *p, struct log *l, const char *label)
+/* Which step a line of the program's is about; behind all of them: none. */
+static size_t label_of(const char *line)
 {
-    char line[300], want[340] = "", beginning[30];
+    size_t i = 0;
+
+    while (i < sizeof labels / sizeof labels[0] &&
+           !(strncmp(line, labels[i], strlen(labels[i])) == 0 && line[strlen(labels[i])] == ' '))
+        i++;
+    return i;
+}
+
+/*
+ * The program got the same bytes each time, and they are those of the log. The result of a step that may be done again is in the
+ * log with what comes next: lost before that, it is the last that the program got, and it gets no later step's before this one's.
+ */
+static void check_got(struct place *p, struct log *l, size_t label)
+{
+    char line[300], want[340] = "";
     FILE *f = fopen(p->got, "r");
-    int n = snprintf(beginning, sizeof beginning, "%s ", label);
+    bool lost = false, once = false;
 
     while (f && fgets(line, sizeof line, f)) {
-        if (strncmp(line, beginning, (size_t)n) != 0)
+        if (lost && label_of(line) > label)
+            fail_msg("%s: what %s gave is not in the log, and the program got on to %s", p->id, labels[label], line);
+        if (label_of(line) != label)
             continue;
-        for (int i = 0; i < l->n_calls && !want[0]; i++)
-            if (strncmp(line + n, l->calls[i].key, strlen(l->calls[i].key)) == 0)
-                snprintf(want, sizeof want, "%s %s", label, l->calls[i].output);
-        if (strcmp(line, want) != 0)
+        for (int i = 0; i < l->n_calls && !want[0]; i++) {
+            if (strncmp(line + strlen(labels[label]) + 1, l->calls[i].key, strlen(l->calls[i].key)) == 0) {
+                snprintf(want, sizeof want, "%s %s", labels[label], l->calls[i].output);
+                once = l->calls[i].once;
+            }
+        }
+        lost = strcmp(line, want) != 0;
+        if (lost && once)
             fail_msg("%s: the program got '%s', the log has '%s'", p->id, line, want);
     }
-    if (!want[0])
-        fail_msg("%s: the program never got what %s gave", p->id, label);
+    if (!want[0] || lost)
+        fail_msg("%s: the program never got what %s gave", p->id, labels[label]);
     fclose(f);
 }
 
@@ -345,7 +365,7 @@ static void check_end(struct place *p)
     check_calls(p, &log);
     check_world(p, &log);
     for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++)
-        check_got(p, &log, labels[i]);
+        check_got(p, &log, i);
     if (count_lines(p->got, "answer yes\n") != count_lines(p->got, "answer") ||
         count_lines(p->got, "turn 2\n") != count_lines(p->got, "turn"))
         fail_msg("%s: an answer or a value that nobody gave", p->id);

@@ -832,7 +832,7 @@ static void make_small(struct store *store)
             list[k] =
                 batch_new(str_from(id), BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE, events, 6, STR(""), STR(""));
             list[k]->expect_seq = STORE_ANY_SEQ;
-            group_submit(store->group, list[k], false);
+            group_submit(store->group, list[k], GROUP_AWAITED);
         }
         for (int k = 0; k < 200; k++) {
             group_wait(store->group, list[k]);

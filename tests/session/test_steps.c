@@ -434,11 +434,93 @@ static void what_an_earlier_chain_left_open_is_its_own(void **state)
     tide_session_close(s);
 }
 
+/* ---- when a result is on disk ---- */
+
+static const struct store_ops *real_ops;
+static int commits;
+
+static void count_commit(struct store *store, struct batch *list)
+{
+    commits++;
+    real_ops->commit(store, list);
+}
+
+static void count_commits(struct fixture *f)
+{
+    static struct store_ops ops;
+    struct store *store = (struct store *)(void *)f->store;
+
+    real_ops = store->ops;
+    ops = *real_ops;
+    ops.commit = count_commit;
+    store->ops = &ops;
+}
+
+static int step_commits(tide_run *r, const char *name, enum tide_effect effect)
+{
+    struct doing d = {0};
+
+    commits = 0;
+    step(r, name, effect, &d);
+    assert_int_equal(d.times, 1);
+    return commits;
+}
+
+/* What may be done again is one commit a step: its result is there with whatever comes next, and not before. */
+static void a_result_is_stored_with_what_comes_next(void **state)
+{
+    static const enum tide_effect effects[] = {TIDE_EFFECT_PURE, TIDE_EFFECT_IDEMPOTENT};
+    struct fixture *f = *state;
+    tide_session *s;
+    tide_run *r;
+
+    f->env.threads = false; /* nobody writes but who waits */
+    count_commits(f);
+    s = create(f);
+    r = start(s);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(step_commits(r, "again", effects[i % 2]), 1);
+        assert_int_equal(events(f->other, "tool.started"), i + 1);
+        assert_int_equal(events(f->other, "tool.completed"), i);
+    }
+    OK(tide_session_flush(s, &err));
+    assert_int_equal(events(f->other, "tool.completed"), 10);
+    assert_int_equal(step_commits(r, "again", TIDE_EFFECT_PURE), 1);
+    /* Its start takes the result along, and its own end is waited for. */
+    assert_int_equal(step_commits(r, "pay", TIDE_EFFECT_ONCE), 2);
+    assert_int_equal(events(f->other, "tool.completed"), 12);
+    assert_int_equal(step_commits(r, "again", TIDE_EFFECT_PURE), 1);
+    OK(tide_run_set(r, "key", "1", &err));
+    assert_int_equal(events(f->other, "tool.completed"), 13);
+    assert_int_equal(step_commits(r, "again", TIDE_EFFECT_PURE), 1);
+    finish(r);
+    tide_session_close(s);
+    assert_int_equal(events(f->other, "tool.completed"), 14);
+}
+
+/* With nothing behind it, it is written a little later all the same. */
+static void a_result_that_nothing_follows_is_stored_too(void **state)
+{
+    struct fixture *f = *state;
+    struct doing d = {0};
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+
+    step(r, "again", TIDE_EFFECT_PURE, &d);
+    for (int i = 0; i < 10000 && !events(f->other, "tool.completed"); i++)
+        env_real()->ops->sleep_ms(env_real(), 1);
+    assert_int_equal(events(f->other, "tool.completed"), 1);
+    finish(r);
+    tide_session_close(s);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         T(a_finished_step_answers_from_the_log),
+        T(a_result_is_stored_with_what_comes_next),
+        T(a_result_that_nothing_follows_is_stored_too),
         T(a_cut_once_step_is_unknown_and_never_run),
         T(a_cut_idempotent_step_runs_again_with_its_key),
         T(a_probe_settles_what_was_cut),

@@ -63,7 +63,7 @@ struct effect {
     bool begun;          /* its start was acknowledged */
     bool completed;      /* its end was acknowledged */
     bool failed;         /* acknowledged as failed, for good */
-    bool soft;           /* acknowledged by a degraded run: in memory only */
+    bool soft;           /* acknowledged, and in memory only: of a degraded run, or one that may be done again */
     char result[TEXT];   /* of the latest attempt */
     int64_t retry_at_ms; /* acknowledged; 0: none */
     bool retry_left;     /* retry_at_ms is on disk and nothing came after it */

@@ -49,9 +49,20 @@ struct effect *effect_of(struct world *w, struct doing *d, int session, int op, 
     return e;
 }
 
-/* Its beginning was acknowledged. */
+static void harden(struct doing *d)
+{
+    for (int i = 0; i < d->soft_n; i++) {
+        d->soft[i]->completed = d->soft[i]->completed || d->soft[i]->soft;
+        d->soft[i]->soft = false;
+    }
+    d->soft_n = 0;
+}
+
+/* Its beginning was acknowledged, and with it everything of its run before. */
 void effect_begins(struct world *w, struct doing *d, struct effect *e)
 {
+    if (!tide_run_is_degraded(d->r))
+        harden(d);
     if (strcmp(e->effect, "once") == 0 && e->failed && !d->retry)
         wrong(w, "step '%s' must happen once, failed, and is begun again unasked",
               w->sessions[e->session].ops[e->op].name);
@@ -139,15 +150,6 @@ void beat(struct world *w, struct proc *p)
     p->beat_ms = p->called_ms < now(w) ? p->called_ms : now(w); /* the clock may have gone either way meanwhile */
 }
 
-static void harden(struct doing *d)
-{
-    for (int i = 0; i < d->soft_n; i++) {
-        d->soft[i]->completed = d->soft[i]->completed || d->soft[i]->soft;
-        d->soft[i]->soft = false;
-    }
-    d->soft_n = 0;
-}
-
 void acked(struct world *w, struct proc *p, int s)
 {
     struct doing *d = &p->doing[s];
@@ -175,7 +177,7 @@ bool is_soft(struct world *w, struct proc *p, int s, struct effect *e)
     struct doing *d = &p->doing[s];
 
     (void)w;
-    if (!tide_run_is_degraded(d->r))
+    if (!tide_run_is_degraded(d->r) && strcmp(e->effect, "once") == 0)
         return false;
     if (d->soft_n < SOFT) {
         e->soft = true;

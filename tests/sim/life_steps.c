@@ -92,13 +92,15 @@ static void step_whole(struct world *w, struct proc *p, int s)
             whole_stored(w, d, s, &text);
         if (v == V_OK && x.effect) {
             x.effect->completed |= !is_soft(w, p, s, x.effect);
-            acked(w, p, s);
+            if (once(x.effect)) /* the end of another is on disk before anything later is */
+                acked(w, p, s);
         }
         if (v == V_OK && x.effect && strcmp(text.ptr ? text.ptr : "null", x.effect->result) != 0)
             wrong(w, "a step gives %s, it made %s", text.ptr, x.effect->result);
         if (code == TIDE_FAILED && x.effect && !tide_run_is_degraded(d->r)) {
-            x.effect->failed = true;
-            acked(w, p, s);
+            x.effect->failed = once(x.effect);
+            if (once(x.effect))
+                acked(w, p, s);
         }
         if (v == V_OK || (code == TIDE_FAILED && strcmp(op->effect, "once") == 0))
             d->pc++;
@@ -253,7 +255,8 @@ static void slot_end(struct world *w, struct proc *p, int s, struct slot *slot)
         wrong(w, "a step cannot end: %s: %s", tide_code_name(code), err.msg);
         return;
     }
-    acked(w, p, s);
+    if (once(slot->effect))
+        acked(w, p, s);
     slot_ended(w, p, s, slot, &a);
 }
 

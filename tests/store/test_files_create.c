@@ -55,7 +55,7 @@ static void make_all(struct store *s, enum tide_code codes[MADE])
     struct batch *list[MADE];
 
     for (int i = 0; i < MADE; i++)
-        group_submit(s->group, list[i] = batch_at(i), false);
+        group_submit(s->group, list[i] = batch_at(i), GROUP_AWAITED);
     for (int i = 0; i < MADE; i++) {
         group_wait(s->group, list[i]);
         codes[i] = list[i]->code;

@@ -67,7 +67,7 @@ static void commit_all(uint64_t luck, uint64_t n)
     make(s);
     sim_fault_at(sim, SIM_SYNC_FAILS, n, false);
     for (int i = 0; i < SESSIONS; i++)
-        group_submit(s->group, list[i] = batch_for(i, BATCH_INPUT), false);
+        group_submit(s->group, list[i] = batch_for(i, BATCH_INPUT), GROUP_AWAITED);
     for (int i = 0; i < SESSIONS; i++) {
         group_wait(s->group, list[i]);
         acked[i] = list[i]->code ? 1 : 2;

@@ -72,7 +72,7 @@ static void one_refusal_does_not_fail_its_group(void **state)
 
     for (int i = 0; i < 9; i++) {
         batches[i] = batch_of(&list[i]);
-        group_submit(f->store->group, batches[i], false);
+        group_submit(f->store->group, batches[i], GROUP_AWAITED);
     }
     for (int i = 0; i < 9; i++) {
         group_wait(f->store->group, batches[i]);
@@ -90,7 +90,7 @@ static void queue(struct fixture *f, struct group_owner *o, const char *id, int6
 
     b->owner = o;
     b->user = user;
-    group_submit(f->store->group, b, true);
+    group_submit(f->store->group, b, GROUP_SOON);
 }
 
 static void a_failed_append_fails_those_behind_it_in_its_session_only(void **state)

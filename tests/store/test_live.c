@@ -340,7 +340,7 @@ static void finished_sessions_are_not_handed_out_however_many(void **state)
         snprintf(id, sizeof id, "s%d", i);
         batches[i] = batch_of(&(struct write){
             .id = id, .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE, .n = 1, .expect = STORE_ANY_SEQ});
-        group_submit(f->store->group, batches[i], false);
+        group_submit(f->store->group, batches[i], GROUP_AWAITED);
     }
     for (int i = 0; i < 2000; i++) {
         group_wait(f->store->group, batches[i]);

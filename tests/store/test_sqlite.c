@@ -551,7 +551,7 @@ static struct batch *queue_input(struct store *s, const char *id)
     struct batch *b = batch_new(str_from(id), BATCH_INPUT, &ev, 1, STR(""), STR(""));
 
     b->expect_seq = STORE_ANY_SEQ;
-    group_submit(s->group, b, false);
+    group_submit(s->group, b, GROUP_AWAITED);
     return b;
 }
 
