@@ -11,6 +11,7 @@
 #include "engine/timeline_lanes.h"
 #include "session/session.h"
 #include "session/status.h"
+#include "store/origin.h"
 
 struct looking {
     struct store *store;
@@ -31,10 +32,11 @@ static bool same(struct arena *a, const struct state *s, const char *key, const 
     return str_eq(info_text(a, &s->info, str_from(key)), str_from(want));
 }
 
-/* Nobody waits for it, and nothing of it is left to be done. */
-static bool is_over(const struct state *s, const struct status *st)
+/* Nobody waits for it, and nothing of it is left to be done or to be sent: what came from elsewhere sends nothing. */
+static bool is_over(const struct looking *l, const struct head *h, const struct state *s, const struct status *st)
 {
-    return st->status == TIDE_STATUS_IDLE && !s->ledger.queue.live;
+    return st->status == TIDE_STATUS_IDLE && !s->ledger.queue.live &&
+           (!s->ledger.notify_from || !origin_is_ours(l->store, h));
 }
 
 /* Words of other vocabularies mean more than one of ours (`failed` of graphs is also what was interrupted): ours come first. */
@@ -53,7 +55,7 @@ static bool is_meant(const struct looking *l, struct arena *a, const struct head
 {
     const struct housekeeping_filter *f = l->filter;
 
-    return (f->status ? has_status(st, f->status) : s && is_over(s, st)) && (!f->kind || st->kind == f->kind) &&
+    return (f->status ? has_status(st, f->status) : s && is_over(l, h, s, st)) && (!f->kind || st->kind == f->kind) &&
            (!f->until_ms || (s && h->updated_ms < f->until_ms)) &&
            (!f->agent || (s && (same(a, s, "agent", f->agent) || same(a, s, "agent_id", f->agent)))) &&
            (!f->task_id || (s && same(a, s, "task_id", f->task_id)));

@@ -170,6 +170,44 @@ rm how
 every() { for n in $(seq 8); do is_sent "m$n" 1 || return 1; done; }
 check 'and all are sent' wait_for every
 
+# ---- a chat ----
+: >received
+cat >talk.json <<'END'
+{"turns": [{"text": "I look.", "calls": [{"name": "bash", "args": {"command": "true"}}]}, {"text": "Done."}]}
+END
+talk=$(tidemark chat --script talk.json --output json -p go </dev/null 2>/dev/null | json '$.session_id')
+check 'the question of a chat is sent' wait_for is_sent "$talk" 1
+check_is 'with what it asks about' 'waiting approval chat' "$(field transition) $(field wait_kind) $(field session.kind)"
+check 'its answer is taken' tidemark resume "$talk" --input yes --script talk.json
+check 'its end is sent too' wait_for is_sent "$talk" 2
+check_is 'each once, in their order' 'waiting completed' "$(field transition | paste -sd ' ')"
+
+# ---- a token that expires is no transition: the run still waits ----
+: >received
+tidemark sessions new --id expires >/dev/null
+tidemark log append expires --kind run.started --data '{"run_id":"r1","argv":["./job"]}' >/dev/null
+tidemark log append expires --kind token.minted --data '{"token_id":"t1","expires_at":"2001-01-01T00:00:00.000Z"}' >/dev/null
+tidemark log append expires --kind run.waiting --data '{"run_id":"r1","wait_kind":"input","resume_token_id":"t1"}' >/dev/null
+check 'its wait is sent' wait_for is_sent expires 1
+check 'recovery records that the token has expired' eval "tidemark recover | grep -q '1 with an expired token'"
+check_is 'the event is there, and asks for nothing' '1 1' "$(events expires token.expired) $(tidemark log show expires --json | grep -c '"notify":true')"
+check_is 'nothing is left to send' '' "$(tidemark notify)"
+check_is 'and nothing more was' waiting "$(field transition)"
+
+# ---- retention keeps what has something to send ----
+: >received
+echo 'exit 1' >how
+tidemark exec --session unsent -- true >/dev/null 2>&1
+is_tried() { [ "$(events unsent notify.failed)" -ge 1 ]; }
+check 'it could not be sent' wait_for is_tried
+TIDEMARK_NOTIFY='[]' TIDEMARK_RETENTION=1ms tidemark recover >/dev/null 2>&1
+check 'a session with a notification that was not delivered is kept' tidemark sessions show unsent
+rm how
+is_delivered() { tidemark recover >/dev/null 2>&1 && is_sent unsent 1; }
+check 'it is delivered' wait_for is_delivered
+is_gone() { TIDEMARK_RETENTION=1ms tidemark recover >/dev/null 2>&1 && ! tidemark sessions show unsent >/dev/null 2>&1; }
+check 'then it goes' wait_for is_gone
+
 # ---- what came from elsewhere ----
 tidemark sessions new --id other --metadata '{"notify":["touch","named-by-the-session"]}' >/dev/null
 tidemark log append other --kind run.started --data '{"run_id":"r1","argv":["touch","ran"]}' >/dev/null
@@ -184,5 +222,9 @@ check_is 'what was imported sends nothing' '' "$(tidemark notify)$(cat received)
 tidemark sessions trust "$id" --yes >/dev/null 2>&1
 tidemark recover >/dev/null
 check_is 'what it asked for before it was trusted neither' '' "$(tidemark notify)$(cat received)"
+is_deleted() { TIDEMARK_RETENTION=1ms tidemark recover >/dev/null 2>&1 && ! tidemark sessions show "$1" >/dev/null 2>&1; }
+TIDEMARK_STORE=$(store_at "$work/third")
+id=$(tidemark sessions import other.jsonl)
+check 'what was imported, and will never send, is not kept for it' wait_for is_deleted "$id"
 check 'and a program that it names is not run' test ! -e named-by-the-session
 finish
