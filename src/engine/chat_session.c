@@ -99,34 +99,28 @@ void chat_about(struct chat_session *c, struct arena *a, struct chat_about *ret)
 
 /* ---- sessions ---- */
 
-/* As the agent would record it with the first prompt: with it, a chat that is cut before that is known to be one. */
-static void put_provider(const struct chat_session *c, struct json_out *o)
-{
-    const char *model = c->setup.opt.model                             ? c->setup.opt.model
-                        : strcmp(c->setup.opt.provider, "script") == 0 ? "script"
-                                                                       : NULL;
-
-    json_out_key(o, STR("provider"));
-    json_out_begin(o, '{');
-    json_out_kstr(o, STR("type"), str_from(c->setup.opt.provider));
-    json_out_kstr_opt(o, STR("model"), str_from(model));
-    json_out_kstr_opt(o, STR("base_url"), str_from(c->setup.opt.base_url));
-    json_out_kstr_opt(o, STR("script"), str_from(c->setup.opt.script));
-    json_out_end(o, '}');
-}
-
-/* The directory, the title, and who is to answer. */
+/*
+ * The directory, the title, and who is to answer, as the agent would record it with the first prompt: so a chat that is cut
+ * before that is known to be one.
+ */
 static void put_fields(struct chat_session *c, const char *prompt, const char *dir, struct buf *out)
 {
+    const struct tide_agent_options *opt = &c->setup.opt;
+    const char *model = opt->model ? opt->model : strcmp(opt->provider, "script") == 0 ? "script" : NULL;
+    struct str first_line = {prompt, strcspn(prompt, "\n")};
     struct json_out o = json_out_to(out);
-    struct str title = {prompt, strcspn(prompt, "\n")};
-    const char *agent = c->agent_name, *given = c->title;
 
     json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("agent"), str_from(agent ? agent : "chat"));
-    json_out_kstr_opt(&o, STR("title"), given ? str_from(given) : utf8_first(title, TITLE_CHARS));
+    json_out_kstr(&o, STR("agent"), str_from(c->agent_name ? c->agent_name : "chat"));
+    json_out_kstr_opt(&o, STR("title"), c->title ? str_from(c->title) : utf8_first(first_line, TITLE_CHARS));
     json_out_kstr_opt(&o, STR("working_dir"), str_from(dir));
-    put_provider(c, &o);
+    json_out_key(&o, STR("provider"));
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("type"), str_from(opt->provider));
+    json_out_kstr_opt(&o, STR("model"), str_from(model));
+    json_out_kstr_opt(&o, STR("base_url"), str_from(opt->base_url));
+    json_out_kstr_opt(&o, STR("script"), str_from(opt->script));
+    json_out_end(&o, '}');
     json_out_end(&o, '}');
 }
 

@@ -106,19 +106,14 @@ enum tide_code housekeeping_find(tide_store *store, const struct housekeeping_fi
     return code;
 }
 
-/* Of this session, not of the store: the others can still go. */
-static bool is_its_own(enum tide_code code)
-{
-    return code == TIDE_CONFLICT || code == TIDE_HELD || code == TIDE_HAS_FORKS || code == TIDE_NOT_FOUND;
-}
-
 enum tide_code housekeeping_delete(tide_store *store, struct housekeeping *h, struct tide_err *err)
 {
     for (size_t i = 0; i < h->n; i++) {
         struct housekeeping_found *f = &h->at[i];
         enum tide_code code = session_delete_at(store_of(store), f->id, f->seq, err);
 
-        if (code && !is_its_own(code))
+        /* of this session, not of the store: the others can still go */
+        if (code && code != TIDE_CONFLICT && code != TIDE_HELD && code != TIDE_HAS_FORKS && code != TIDE_NOT_FOUND)
             return code;
         f->deleted = !code;
         if (code)

@@ -75,26 +75,20 @@ enum tide_code program_run_check(struct program_run *r, struct tide_err *err)
     return code;
 }
 
-static void put_title(const struct session_program *p, const char *given, struct json_out *o)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT((size_t)1 << 20);
-
-    for (size_t i = 0; p->argv[i] && text.len <= TITLE_MAX; i++)
-        buf_addf(&text, "%s%.*s", i ? " " : "", 4 * TITLE_MAX, p->argv[i]);
-    json_out_kstr(o, STR("title"), given ? str_from(given) : utf8_clip(buf_view(&text), TITLE_MAX));
-}
-
 enum tide_code program_run_create(struct program_run *r, tide_store *store, const char *id, const char *title,
                                   tide_trouble_fn *held, tide_session **ret_session, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
+    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20), command = BUF_INIT((size_t)1 << 20);
+    const struct session_program *p = r->program;
     const struct held h = {held, r->stopped, r->arg};
     struct json_out o = json_out_to(&fields);
     enum tide_code code;
 
+    for (size_t i = 0; p->argv[i] && command.len <= TITLE_MAX; i++)
+        buf_addf(&command, "%s%.*s", i ? " " : "", 4 * TITLE_MAX, p->argv[i]);
     json_out_begin(&o, '{');
-    put_title(r->program, title, &o);
-    json_out_kstr(&o, STR("working_dir"), str_from(r->program->cwd));
+    json_out_kstr(&o, STR("title"), title ? str_from(title) : utf8_clip(buf_view(&command), TITLE_MAX));
+    json_out_kstr(&o, STR("working_dir"), str_from(p->cwd));
     json_out_end(&o, '}');
     code = held_create(&h, store, id, buf_cstr(&fields), ret_session, err);
     return code == TIDE_EXISTS ? held_open(&h, store, id, ret_session, err) : code;

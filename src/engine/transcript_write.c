@@ -180,18 +180,18 @@ static void html_tool(struct buf *out, const struct transcript_entry *e)
     buf_add_str(out, STR("</pre></details>\n"));
 }
 
-static void html_entry(struct writing *w, const struct transcript_entry *e)
+static int on_html(void *arg, const struct transcript_entry *e)
 {
     AUTO(buf_done) struct buf note = BUF_INIT(SIZE_MAX / 4);
     char when[TIME_PEOPLE_SIZE];
-    struct buf *out = w->out;
+    struct buf *out = ((struct writing *)arg)->out;
 
     if (e->type > TRANSCRIPT_TOOL) {
         transcript_note(&note, e);
         buf_addf(out, "<p class=\"note%s\">— ", e->cut ? " cut" : "");
         html(out, buf_cstr(&note));
         buf_add_str(out, STR("</p>\n"));
-        return;
+        return out->failed;
     }
     buf_addf(out, "<article class=\"%s%s\">", transcript_type_word(e->type), e->cut ? " cut" : "");
     if (e->type == TRANSCRIPT_TOOL) {
@@ -205,6 +205,7 @@ static void html_entry(struct writing *w, const struct transcript_entry *e)
         buf_add_str(out, STR("</div>"));
     }
     buf_add_str(out, STR("</article>\n"));
+    return out->failed;
 }
 
 /* ---- Markdown ---- */
@@ -274,11 +275,11 @@ static void markdown_tool(struct buf *out, const struct transcript_entry *e)
     buf_add_str(out, STR("\n</details>\n\n"));
 }
 
-static void markdown_entry(struct writing *w, const struct transcript_entry *e)
+static int on_markdown(void *arg, const struct transcript_entry *e)
 {
     AUTO(buf_done) struct buf note = BUF_INIT(SIZE_MAX / 4);
     char when[TIME_PEOPLE_SIZE];
-    struct buf *out = w->out;
+    struct buf *out = ((struct writing *)arg)->out;
 
     if (e->type == TRANSCRIPT_TOOL) {
         markdown_tool(out, e);
@@ -294,21 +295,10 @@ static void markdown_entry(struct writing *w, const struct transcript_entry *e)
         markdown(out, e->text, true);
         buf_add_str(out, STR("\n\n"));
     }
+    return out->failed;
 }
 
 /* ---- all of it ---- */
-
-static int on_html(void *arg, const struct transcript_entry *e)
-{
-    html_entry(arg, e);
-    return ((struct writing *)arg)->out->failed;
-}
-
-static int on_markdown(void *arg, const struct transcript_entry *e)
-{
-    markdown_entry(arg, e);
-    return ((struct writing *)arg)->out->failed;
-}
 
 enum tide_code transcript_write(tide_session *session, enum transcript_format format, const atomic_int *stop,
                                 struct buf *out, struct tide_err *err)

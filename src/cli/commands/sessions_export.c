@@ -42,10 +42,12 @@ struct exporting {
     struct tide_err out_err;
 };
 
-static int flush_file(struct exporting *e)
+static int flush_piece(struct exporting *e)
 {
     const char *p = e->buf.ptr, *end = p + e->buf.len;
 
+    if (e->fd < 0)
+        return out_flush(&e->cli->out, &e->out_err) ? -1 : 0;
     while (p < end) {
         ssize_t n = write(e->fd, p, (size_t)(end - p));
 
@@ -57,11 +59,6 @@ static int flush_file(struct exporting *e)
     }
     buf_clear(&e->buf);
     return 0;
-}
-
-static int flush_piece(struct exporting *e)
-{
-    return e->fd >= 0 ? flush_file(e) : out_flush(&e->cli->out, &e->out_err) ? -1 : 0;
 }
 
 static int on_write(void *arg, const char *bytes, size_t len)
