@@ -17,6 +17,7 @@
 #include "cli/cli.h"
 #include "cli/signals.h"
 #include "cli/terminal/progress.h"
+#include "cli/terminal/wrap.h"
 
 #define EXIT_USAGE 2
 
@@ -78,9 +79,10 @@ static int finish_command(struct cli *cli, enum tide_code code, struct tide_err 
 {
     if (!code && cli->exit_status == EXIT_USAGE && !cli->args.command) { /* not when a program that was run ended so */
         /* Help that nobody asked for goes where errors go. */
-        fwrite(cli->out.text.ptr, 1, cli->out.text.len, stderr);
+        say_lines(buf_view(&cli->out.text));
         buf_clear(&cli->out.text);
     }
+    out_wrap(&cli->out, 0);
     if (!code)
         code = out_flush(&cli->out, err);
     if (cli->out.closed) {

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/timefmt.h"
+#include "cli/terminal/wrap.h"
 
 #define OUT_MAX ((size_t)4 << 30)
 
@@ -84,13 +85,25 @@ int out_fit(struct out *out, const char *text, int columns)
     return name_fit(&out->text, str_from(text), columns);
 }
 
+void say_lines(struct str lines)
+{
+    AUTO(buf_done) struct buf wrapped = BUF_INIT(OUT_MAX);
+
+    if (isatty(STDERR_FILENO)) {
+        wrap_text(&wrapped, lines, terminal_columns(STDERR_FILENO));
+        lines = buf_view(&wrapped);
+    }
+    fwrite(lines.ptr, 1, lines.len, stderr);
+}
+
 void say_clean(const char *text)
 {
     struct out line = {.text = BUF_INIT(OUT_MAX)};
 
     outf(&line, "tidemark: ");
     out_value(&line, text);
-    fprintf(stderr, "%s\n", buf_cstr(&line.text));
+    outf(&line, "\n");
+    say_lines(buf_view(&line.text));
     out_done(&line);
 }
 
@@ -134,6 +147,7 @@ void out_field(struct out *out, const char *name, const char *value)
 
 struct json_out out_json(struct out *out)
 {
+    out->data = true;
     return json_out_to(&out->text);
 }
 
@@ -156,6 +170,7 @@ void out_json_value(struct out *out, struct str json)
     struct json *v = NULL;
     bool text = !out->json && !json_parse(&a, json, NULL, &v, NULL, NULL) && v->type == JSON_STRING;
 
+    out->data = true;
     buf_add_str(&out->text, text ? json_text(&a, v) : json);
     buf_add_char(&out->text, '\n');
 }

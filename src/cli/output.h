@@ -21,6 +21,7 @@ struct out {
     bool tty; /* standard output is a terminal */
     bool color;
     bool closed; /* the reader has gone away */
+    bool data;   /* JSON is in it: its lines stay as they are, on a terminal too */
     struct buf text;
 };
 
@@ -39,7 +40,8 @@ void out_value(struct out *out, const char *text);           /* cleaned; NULL is
 int out_fit(struct out *out, const char *text, int columns); /* what fits, "…" where it was cut; the columns used */
 void out_colored(struct out *out, enum color color, const char *text);
 void out_field(struct out *out, const char *name, const char *value); /* "name        value"; nothing for NULL */
-void say_clean(const char *text);                                     /* "tidemark: text" on standard error, cleaned */
+void say_lines(struct str lines); /* on standard error; long ones broken at words on a terminal */
+void say_clean(const char *text); /* "tidemark: text" on standard error, cleaned */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* the same */
 const char *color_code(const struct out *out, enum color color);      /* "" without colours */
 

@@ -75,6 +75,12 @@ static void print_hidden(struct out *out, const char *session)
 }
 
 /* Values that came from the program must not move the terminal: they go through out_value. */
+static void say_gathered(struct out *out)
+{
+    say_lines(buf_view(&out->text));
+    buf_clear(&out->text);
+}
+
 static void print_wait(struct out *out, const char *session, const struct program_end *e, bool show_token)
 {
     char when[TIME_PEOPLE_SIZE];
@@ -89,6 +95,7 @@ static void print_wait(struct out *out, const char *session, const struct progra
     }
     if (e->wait.deadline_ms)
         outf(out, "  deadline  %s\n", time_people(when, e->wait.deadline_ms));
+    say_gathered(out); /* the command stays in one piece: it is there to be pasted */
     if (e->hidden)
         print_hidden(out, session);
     else

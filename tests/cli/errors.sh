@@ -73,7 +73,7 @@ while IFS='|' read -r subject name words; do
     is_error "$words" "INVALID|$subject||$name||" $words
 done <<'END_REFUSED'
 argument|id|log show
-argument|kind|log show --all --kind x
+argument|last|log show --all --last 1
 argument|after|log show pays --after 1
 argument|last|log show pays --last 1 --from 1
 argument|from|log show pays --from 5 --to 2
@@ -107,13 +107,13 @@ argument|script|run graph.json --script x --provider openai
 argument|output|run graph.json --output text
 argument|model|run graph.json --model=
 argument|no_checkpoints|run graph.json --no-checkpoints --checkpoint checkpoint_on_edge=true
-argument|run_due|recover --run-due --dry-run
+argument|jobs|recover --jobs 2
 argument|interval|recover --interval 1s
 argument|watch|recover --watch --dry-run
 argument|dot|graph show graph.json --dot --mermaid
 argument|new|graph diff - -
 argument|prompt|chat
-argument|prompt|chat -p=
+argument|prompt|chat --prompt=
 argument|watch|chat --watch
 argument|resume|chat --resume pays --continue
 argument|from|chat --from 3 -p hi

@@ -17,7 +17,7 @@ printf '{ "from" : "a file" }\n' >data.json
 check_is 'data from a file' '{"seq":4}' "$(tidemark log append s --kind a.b --data @data.json)"
 check_is 'white space around values is not kept' '"kind":"a.b","from":"a file"}' "$(tidemark log show s --last 1 | cut -d, -f 3-)"
 check_is 'the expected seq' '{"seq":5}' "$(tidemark log append s --kind a.b --expect 4)"
-refuses_as 'another expected seq' 4 'CONFLICT|||||' log append s --kind a.b --expect 4
+refuses_as 'another expected seq' 4 'CONFLICT|session|s|||' log append s --kind a.b --expect 4
 
 # ---- streams ----
 check_is 'a stream is acknowledged line by line' '{"seq":6} {"seq":7} {"seq":8}' \

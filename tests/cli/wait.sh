@@ -104,7 +104,7 @@ check_is 'the status' waiting "$(json '$.status' <out)"
 check_is 'the wait' 'go input really?' "$(json '$.wait.name' <out) $(json '$.wait.kind' <out) $(json '$.wait.question' <out)"
 json '$.token' <out >token
 check_is 'resumed by a token from standard input' 'answer: y, status 0' "$(tidemark resume js --token - --input y <token)"
-refuses_as 'a descriptor that gives nothing' 8 'TOKEN_MALFORMED|||||' resume js --token @/dev/null
+refuses_as 'a descriptor that gives nothing' 8 'TOKEN_MALFORMED|argument||token||' resume js --token @/dev/null
 
 # ---- the same request again ----
 tidemark exec --session rq -- ./asks >/dev/null 2>&1

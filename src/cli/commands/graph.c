@@ -249,8 +249,9 @@ static void warn_of(void *arg, const struct problem *p)
         out_value(&clean, p->hint);
         outf(&clean, ")");
     }
+    outf(&clean, "\n");
     line = clean.text;
-    fprintf(stderr, "%s\n", buf_cstr(&line));
+    say_lines(buf_view(&line));
 }
 
 static enum tide_code run_import(struct cli *cli, struct tide_err *err)

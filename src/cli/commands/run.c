@@ -74,7 +74,8 @@ static void tell_problem(void *arg, const struct problem *p)
         outf(&out, "\n         ");
         out_value(&out, p->hint);
     }
-    fprintf(stderr, "%s\n", buf_cstr(&out.text));
+    outf(&out, "\n");
+    say_lines(buf_view(&out.text));
     out_done(&out);
 }
 

@@ -20,7 +20,7 @@ static const struct opt options[] = {
     {.name = "width",
      .type = VALUE_INT,
      .value = "N",
-     .min = 80,
+     .min = TIMELINE_COLUMNS,
      .max = 132,
      .help = "draw in N columns, 80 to 132 (default: the width of the terminal, else 80)"},
     {.name = "follow", .letter = 'f', .help = "redraw it at every change, until the session has ended"},
@@ -31,8 +31,12 @@ static enum tide_code draw_timeline(struct cli *cli, tide_session *session, cons
                                     struct tide_err *err)
 {
     AUTO(timeline_done) struct timeline t = {.n_runs = 0};
-    int64_t width = args_int(&cli->args, "width", cli->out.tty ? terminal_columns(STDOUT_FILENO) : 80);
+    int64_t width = args_int(&cli->args, "width", cli->out.tty ? terminal_columns(STDOUT_FILENO) : TIMELINE_COLUMNS);
 
+    if (!cli->out.json && width < TIMELINE_COLUMNS)
+        return args_refuse(err, "width",
+                           "the timeline needs %d columns, and this terminal has %d: widen it, or give --width %d",
+                           TIMELINE_COLUMNS, (int)width, TIMELINE_COLUMNS);
     if (timeline_read(session, stop, &t, err))
         return err->code;
     if (cli->out.json)

@@ -356,7 +356,7 @@ static void say_line(const char *node, struct str words)
     }
     glyph_fit(&line, words, 2000);
     buf_add_char(&line, '\n');
-    view_write(STDERR_FILENO, buf_view(&line));
+    say_lines(buf_view(&line));
 }
 
 /* ---- from outside ---- */

@@ -100,7 +100,7 @@ void out_wrap(struct out *out, size_t from)
 {
     AUTO(buf_done) struct buf wrapped = BUF_INIT(out->text.max);
 
-    if (!out->tty || from >= out->text.len)
+    if (!out->tty || out->data || from >= out->text.len)
         return;
     wrap_text(&wrapped, (struct str){out->text.ptr + from, out->text.len - from}, terminal_columns(STDOUT_FILENO));
     out->text.len = from;

@@ -15,7 +15,7 @@
 #include "cli/timeline/timeline_axis.h"
 #include "cli/timeline/timeline_text.h"
 
-#define COLUMNS_MIN 80
+#define COLUMNS_MIN TIMELINE_COLUMNS
 #define COLUMNS_MAX 132
 #define NAME_MIN 10
 #define NAME_MAX 24

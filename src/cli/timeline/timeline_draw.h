@@ -6,6 +6,8 @@
 #include "cli/output.h"
 #include "engine/timeline.h"
 
+#define TIMELINE_COLUMNS 80 /* it needs so many */
+
 void timeline_draw(const struct timeline *t, struct out *out, int columns);
 
 #endif

@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A terminal of 40 columns: no line of ours is longer, and no word is cut. A word that is longer than the terminal, which is a
+# name, a path or a part of a command, has a line of its own. What fills a wide terminal is the same words.
+# shellcheck disable=SC2016,SC2317 # programs hold dollars; functions are called by name
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+TIDEMARK_STORE=$(store_at "$work/s")
+export TIDEMARK_STORE TERM=xterm LC_ALL=C.UTF-8 NO_COLOR=1
+
+if ! command -v script >/dev/null; then
+    skip 'a narrow terminal' 'no script(1) here'
+    finish
+fi
+# at COLUMNS ARGS...: what a terminal of this width shows.
+at() {
+    local columns=$1
+    shift
+    timeout -k 1 20 script -qec "stty cols $columns rows 50; $(printf '%q ' "$TIDE_BIN" "$@")" /dev/null </dev/null | tr -d '\r' | sed 's/\x1b\[[0-9;?]*[A-Za-z]//g'
+}
+# too_long: lines that are longer than 40 columns and could be broken; a command that is there to be pasted stays in one piece.
+too_long() {
+    grep -E '^.{41,}' | grep -vE '^  answer    tidemark ' | sed 's/^ *//' | grep ' '
+}
+words() {
+    grep -o '[^ ]*' | grep .
+}
+
+# ---- every command's help ----
+tidemark help --table | cut -f 1 | sort -u | sed 's/^tidemark *//' >commands
+bad='' cut='' n=0
+while read -r command; do
+    n=$((n + 1))
+    # shellcheck disable=SC2086,SC2090 # words
+    at 40 $command --help >narrow
+    # shellcheck disable=SC2086,SC2090
+    at 400 $command --help >wide
+    [ -z "$(too_long <narrow)" ] || bad="$bad [$command: $(too_long <narrow | head -n 1)]"
+    [ "$(words <narrow)" = "$(words <wide)" ] || cut="$cut [$command]"
+done <commands
+check "there are commands ($n)" test "$n" -ge 10
+check_is 'no line of a help is longer than the terminal' '' "$bad"
+check_is 'and no word of it is cut or missing' '' "$cut"
+
+# ---- sessions in every state ----
+mkdir -p work && cd work || exit 1
+printf '#!/bin/sh\nset -e\n"$TIDE_BIN" step build --effect pure -- true\n"$TIDE_BIN" wait approve --kind approval --question "Is everything ready for the release to everyone?" --deadline 2d\n' >deploy.sh
+chmod +x deploy.sh
+cd .. || exit 1
+export TIDE_BIN
+(cd work && tidemark exec --session a-deployment-that-waits -- ./deploy.sh) >/dev/null 2>&1
+tidemark exec --session failed -- sh -c 'exit 3' >/dev/null 2>&1
+tidemark exec --session complete -- true >/dev/null 2>&1
+cat >graph.json <<'END'
+{"tidemark_graph": 1, "id": "g", "entry": "plan", "nodes": [
+  {"id": "plan", "type": "lua", "code": "return {pages = 3}", "outputs": ["pages"]},
+  {"id": "approve", "type": "human_input", "kind": "approval", "question": "Shall all of these pages be published at once?", "outputs": ["fine"]},
+  {"id": "publish", "type": "function", "program": ["true"]}],
+ "edges": [{"from": "plan", "to": "approve"}, {"from": "approve", "to": "publish", "when": "output.fine and memory.pages > 2"}]}
+END
+sed 's/"to": "publish"/"to": "nowhere"/' graph.json >broken.json
+
+# fits NAME ARGS...: at 40 columns.
+fits() {
+    local what=$1
+    shift
+    at 40 "$@" >narrow
+    check "$what: something is shown" test -s narrow
+    check_is "$what: no line is longer than the terminal" '' "$(too_long <narrow)"
+}
+# whole NAME ARGS...: and all its words are there.
+whole() {
+    fits "$@"
+    local what=$1
+    shift
+    at 400 "$@" | words | sed 's/^[0-9][0-9]*$/N/' >wide
+    check_is "$what: no word is cut" '' "$(words <narrow | sed 's/^[0-9][0-9]*$/N/' | diff - wide)"
+}
+fits 'sessions list' sessions list
+whole 'why, of one that waits' why a-deployment-that-waits
+whole 'why, of one that failed' why failed
+fits 'sessions show' sessions show a-deployment-that-waits
+fits 'sessions checkpoints' sessions checkpoints a-deployment-that-waits
+fits 'a transcript' sessions transcript a-deployment-that-waits
+fits 'doctor' doctor
+fits 'graph show' graph show graph.json
+fits 'graph check' graph check broken.json
+fits 'a graph that is refused' run broken.json
+fits 'a graph that waits' run graph.json --session asks --no-input
+whole 'an error' sessions show nope
+whole 'an error of the arguments' sessions list --no-such-option
+whole 'a refused answer' resume a-deployment-that-waits --input maybe
+fits 'a timeline says what it needs' sessions timeline a-deployment-that-waits
+check_is 'in one sentence' 1 "$(words <narrow | paste -sd ' ' | grep -c 'the timeline needs 80 columns, and this terminal has 40')"
+check_is 'and is drawn all the same when that is wanted' 0 "$(at 40 sessions timeline a-deployment-that-waits --width 80 >narrow; echo $?)"
+finish
