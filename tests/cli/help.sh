@@ -156,4 +156,16 @@ check_is 'also behind =' 'plain ' "$(complete_bash --store = files : pl)"
 check_is 'and takes that store from the line' 'c ' "$(tidemark --store files:plain sessions new --id c >/dev/null; complete_bash --store files : plain sessions show '')"
 check_is 'bash goes on behind it' 'checkpoint checkpoints ' "$(complete_bash --store sqlite : t.db sessions check)"
 check_is 'bash passes over values of options' 'a ' "$(complete_bash --color never sessions show '')"
+# ---- one command under two names ----
+options_of() {
+    tidemark "$@" --help | sed -n '/^usage/d; /^Examples/,$d; p'
+}
+check_is 'resume and sessions resume are one command' "$(options_of resume)" "$(options_of sessions resume)"
+tidemark exec --session for-kinds -- true >/dev/null 2>&1
+for option in '--checkpoint x' '--checkpoint x --reuse-effects' '--checkpoint x --redo-effects' '--set a=1' '--graph g.json' '--map a=b' '--fallback' '--parallel 2' '--quiet' '--no-input'; do
+    # shellcheck disable=SC2086 # words
+    tidemark sessions resume for-kinds $option --json >/dev/null 2>err
+    check_is "$option of a program: for which kind it is" '2 INVALID|argument|for-kinds 1' "$? $(error_types <err | cut -d '|' -f 1-3) $(grep -c 'this is for graphs' err)"
+done
+
 finish
