@@ -102,15 +102,33 @@ tidemark() {
 
 # ---- at the end ----
 
+# offer_checkpoint ID: the newest one that the session can be resumed from without a further decision.
+offer_checkpoint() {
+    local one
+    for one in $("$offers_bin" sessions checkpoints "$1" --ids 2>/dev/null </dev/null); do
+        "$offers_bin" sessions resume "$1" --checkpoint "$one" --dry-run >/dev/null 2>&1 </dev/null && break
+    done
+    echo "$one"
+}
+
+# offer_program ID: the program of the session and its arguments, as a shell reads them.
+offer_program() {
+    "$offers_bin" log show "$1" --kind run.started --json 2>/dev/null </dev/null | tail -n 1 >"$offers/started"
+    sqlite3 :memory: "SELECT value FROM json_each(CAST(readfile('$offers/started') AS TEXT), '\$.argv')" 2>/dev/null |
+        while IFS= read -r word; do printf '%q ' "$word"; done
+}
+
 # offer_filled COMMAND: words in capitals as a person would fill them in.
 offer_filled() {
-    local checkpoint=''
+    local checkpoint='' program=''
     case $1 in *NEW.json*) # a person mends it: here it may take more steps
         "$offers_bin" log show "$(sed -E 's/.* resume ([^ ]+).*/\1/' <<<"$1")" --kind run.started --json 2>/dev/null </dev/null | tail -n 1 >"$offers/started"
         sqlite3 :memory: "SELECT json_set(json_extract(CAST(readfile('$offers/started') AS TEXT), '\$.graph'), '\$.max_steps', 1000)" >graph.json 2>/dev/null
         ;;
     esac
-    case $1 in *CHECKPOINT*) checkpoint=$("$offers_bin" sessions checkpoints "$(sed -E 's/.* resume ([^ ]+).*/\1/' <<<"$1")" --ids 2>/dev/null </dev/null | head -n 1) ;; esac
+    case $1 in *CHECKPOINT*) checkpoint=$(offer_checkpoint "$(sed -E 's/.* resume ([^ ]+).*/\1/' <<<"$1")") ;; esac
+    case $1 in *' --ensure '*) program=$(offer_program "$(sed -E 's/.* --session ([^ ]+).*/\1/' <<<"$1")") ;; esac
+    set -- "${1/%-- PROGRAM/-- ${program:-true}}"
     sed -E "s/ PROGRAM\$/ true/; s/ -- PROGRAM\b/ -- true/; s/\b(GRAPH|NEW)\.json/graph.json/; s/\bTEXT\b/more/g; s/=JSON/=1/g; s/=…/=1/g
         s/\bCHECKPOINT\b/$checkpoint/; s/(chat --resume [^ ]*|tidemark chat)\$/\1 -p more/; s/(sessions trust [^ ]*)\$/\1 --yes/" <<<"$1"
 }
@@ -122,7 +140,7 @@ offer_looks() {
         'tidemark why '* | 'tidemark log show '* | 'tidemark state '* | 'tidemark doctor'*) true ;;
         'tidemark sessions list'* | 'tidemark sessions show '* | 'tidemark sessions checkpoints '* | 'tidemark sessions timeline '*) true ;;
         'tidemark sessions verify '* | 'tidemark sessions inspect '* | 'tidemark store check'* | 'tidemark store info'*) true ;;
-        'tidemark config list'* | 'tidemark config get '* | 'tidemark config check'* | 'tidemark graph check '* | 'tidemark graph show '*) true ;;
+        'tidemark config list'* | 'tidemark config get '* | 'tidemark config check'* | 'tidemark graph check '* | 'tidemark graph show '* | 'tidemark schema'*) true ;;
         *) false ;;
     esac
 }
@@ -137,11 +155,13 @@ offer_state() {
 
 # offer_judged DIRECTORY STATUS SAME: whether it worked. A program's exit status is its own: what counts is that something was done.
 offer_judged() {
-    if offer_looks "$(cat "$1/command")"; then
+    if [ "$2" -eq 5 ] && grep -q 'is damaged' "$offers/out"; then
+        true # damage is found by whoever reads it: no list can know of it
+    elif offer_looks "$(cat "$1/command")"; then
         ! is_refusal "$2" || grep -q '^problem' "$offers/out" # a check that says what is wrong
     else
         # Or what it needs is not there: a program that the test took away, a variable that it set for one call.
-        [ "$3" = no ] || [ "$2" -eq 126 ] || [ "$2" -eq 127 ] || grep -q 'is not set: set it\|: no key for ' "$offers/out"
+        [ "$3" = no ] || [ "$2" -eq 126 ] || [ "$2" -eq 127 ] || grep -q 'is not set: set it\|: no key for \|no key of origin' "$offers/out"
     fi
 }
 

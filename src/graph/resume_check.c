@@ -35,7 +35,7 @@ static void check_answer(struct outlook *o, const struct status *st)
     if (!waiting && o->opt->input) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
                        WORDS(o, "session '%s' does not wait for an answer (%s)", id, st->reason));
-        if (r->waiting)
+        if (r->waiting && !due)
             outlook_hint(o, TIDE_ACTION_ROTATE_TOKEN, "");
         else
             outlook_repeat(o, "\"input\":false");

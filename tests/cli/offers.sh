@@ -13,7 +13,7 @@ if [ $# -eq 0 ]; then
         # Not: what is read by others, this one, and what looks at files that an offer that is tried would change or move.
         case $name in lib | offers | *_screen | demo) continue ;; esac
         # shellcheck disable=SC2016 # as it stands in the file
-        grep -q '^[a-z_]*=${1:?' "$file" || set -- "$@" "$name"
+        grep -q '^[a-zA-Z_ ]*=${1:?' "$file" || set -- "$@" "$name"
     done
 fi
 failures=0

@@ -121,7 +121,7 @@ check_is 'it can be imported' o "$(tidemark --store "$(store_at from-others)" se
 check 'and proved there' tidemark --store "$(store_at from-others)" sessions verify o
 check_is 'seq, time, kind and body are the same' "$(tidemark --store files:others log show o)" "$(tidemark --store "$(store_at from-others)" log show o)"
 check 'an export of the import is the same' eval "tidemark --store $(store_at from-others) sessions export o | cmp - o.jsonl"
-refuses 'a directory' 2 'give a file that `tidemark sessions export` wrote' --store "$(store_at none)" sessions import others
+refuses 'a directory' 2 'give a file that was written by tidemark sessions export' --store "$(store_at none)" sessions import others
 check 'makes no store either' test ! -e none.db -a ! -e none.files
 
 # ---- killed in the middle ----

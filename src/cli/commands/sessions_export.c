@@ -199,7 +199,7 @@ const struct command cmd_sessions_export = {
 
 /* ---- import ---- */
 
-#define ADVICE "give a file that `tidemark sessions export` wrote"
+#define ADVICE "give a file that was written by tidemark sessions export"
 
 struct importing {
     int fd;
@@ -261,6 +261,8 @@ static enum tide_code try_apart(struct cli *cli, struct importing *in, struct ti
     code = code ? code : spool_input(in, dir, err);
     code = code ? code : tide_store_open(arena_printf(&a, "%s/import.db", dir), &opt, &store, err);
     code = code ? code : tide_session_import(store, on_read, on_import_progress, in, id, err);
+    if (code == TIDE_NOT_FOUND)
+        memset(err->hints, 0, sizeof err->hints); /* of the store that there is not */
     explicit_bzero(key, sizeof(key));
     tide_store_close(store);
     temporary_remove(dir);

@@ -224,6 +224,9 @@ static enum tide_code copy_sessions(struct copying *c, struct tide_err *err)
 
     progress_init(&c->progress, "copy", c->unit);
     code = tide_store_copy(c->src, c->dst, &opt, &c->report.result, err);
+    if (code == TIDE_NOT_FOUND)
+        memset(err->hints, 0,
+               sizeof err->hints); /* they are for the store that commands open without being told, not for these */
     progress_done(&c->progress);
     tide_store_read_notices(c->src, tell_line, NULL);
     tide_store_read_notices(c->dst, tell_line, NULL);
