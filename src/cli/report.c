@@ -167,6 +167,9 @@ static void on_notice(void *arg, enum program_notice what, size_t n, const char 
     case PROGRAM_REPEATS:
         say("it repeats %zu finished step%s: %s", n, n == 1 ? "" : "s", text);
         break;
+    case PROGRAM_DOUBTS:
+        say("it repeats %zu step%s that must happen once and may have happened: %s", n, n == 1 ? "" : "s", text);
+        break;
     }
 }
 

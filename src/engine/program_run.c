@@ -107,13 +107,24 @@ struct before {
     int64_t seq;
     bool interrupted, waited, over;
     enum tide_outcome outcome;
-    struct buf steps; /* that a new chain repeats */
-    size_t n_steps;
+    struct run_steps finished, open; /* that a new chain repeats */
 };
 
 static void before_done(struct before *b)
 {
-    buf_done(&b->steps);
+    buf_done(&b->finished.names);
+    buf_done(&b->open.names);
+}
+
+/* A person stopped it inside a step that must happen once: a new run would do that step again. */
+static enum tide_code refuse_doubtful(const tide_session *session, struct before *b, struct tide_err *err)
+{
+    const char *id = tide_session_id(session);
+
+    tide_fail_session(err, TIDE_UNFINISHED, id, "was cancelled inside %s, which must happen once and may have happened",
+                      buf_cstr(&b->open.names));
+    tide_hint(err, TIDE_ACTION_WHY, id);
+    return tide_hint_with(err, TIDE_ACTION_START, id, "\"new_run\":true");
 }
 
 static enum tide_code look_before(const struct program_run *r, tide_session *session, struct before *ret,
@@ -129,8 +140,15 @@ static enum tide_code look_before(const struct program_run *r, tide_session *ses
     ret->waited = info->status == TIDE_STATUS_WAITING;
     ret->over = run_is_over(&session->state->ledger.run);
     ret->outcome = info->outcome;
-    if (r->begin == PROGRAM_ANEW && ret->outcome != TIDE_OUTCOME_COMPLETED)
-        return run_finished_steps(session, &ret->steps, &ret->n_steps, err);
+    if ((r->begin != PROGRAM_ANEW && r->begin != PROGRAM_START) || ret->outcome == TIDE_OUTCOME_COMPLETED ||
+        !ret->run_id[0])
+        return TIDE_OK;
+    if (run_repeated_steps(session, &ret->finished, &ret->open, err))
+        return err->code;
+    if (r->begin == PROGRAM_START && ret->outcome == TIDE_OUTCOME_CANCELLED && ret->open.n)
+        return refuse_doubtful(session, ret, err);
+    if (r->begin == PROGRAM_START)
+        ret->finished.n = 0;
     return TIDE_OK;
 }
 
@@ -163,6 +181,7 @@ static void notify_face(const struct program_run *r, const tide_session *session
         [PROGRAM_SUPERSEDED] = {TIDE_LOG_WARN, "a run that waited is superseded"},
         [PROGRAM_AGAIN] = {TIDE_LOG_INFO, "a new run of a session that had one"},
         [PROGRAM_REPEATS] = {TIDE_LOG_WARN, "finished steps of the last run are repeated"},
+        [PROGRAM_DOUBTS] = {TIDE_LOG_WARN, "steps that must happen once and may have happened are repeated"},
     };
 
     log_write(rows[what].level, rows[what].message, log_text("session", tide_session_id(session)),
@@ -172,7 +191,7 @@ static void notify_face(const struct program_run *r, const tide_session *session
 }
 
 /* The lease is ours and our program has not begun. */
-static void tell_begun(const struct program_run *r, tide_session *session, const struct before *before, bool continues)
+static void tell_begun(const struct program_run *r, tide_session *session, struct before *before, bool continues)
 {
     /* What still has the last run's id was left by a killed one. */
     size_t left = before->interrupted ? tree_end_run(before->run_id) : 0;
@@ -184,8 +203,10 @@ static void tell_begun(const struct program_run *r, tide_session *session, const
     if (!continues && before->run_id[0])
         notify_face(r, session, PROGRAM_AGAIN, 0,
                     before->waited ? tide_status_name(TIDE_STATUS_WAITING) : tide_outcome_name(before->outcome));
-    if (!continues && before->n_steps)
-        notify_face(r, session, PROGRAM_REPEATS, before->n_steps, buf_cstr((struct buf *)(uintptr_t)&before->steps));
+    if (!continues && before->finished.n)
+        notify_face(r, session, PROGRAM_REPEATS, before->finished.n, buf_cstr(&before->finished.names));
+    if (!continues && before->open.n)
+        notify_face(r, session, PROGRAM_DOUBTS, before->open.n, buf_cstr(&before->open.names));
 }
 
 static enum tide_code begin_run(const struct program_run *r, tide_session *session, const struct before *before,
@@ -217,7 +238,7 @@ static enum tide_code begin_run(const struct program_run *r, tide_session *sessi
 }
 
 static enum tide_code supervise_program(struct program_run *r, struct supervisor *s, tide_session *session,
-                                        const struct before *before, struct tide_run_options *opt,
+                                        struct before *before, struct tide_run_options *opt,
                                         struct tide_resumed *resumed, struct tide_err *err)
 {
     struct ending how = {.message = ""};
@@ -297,7 +318,7 @@ static enum tide_code match(struct program_run *r, tide_session *session, struct
 
 /* ---- all of it ---- */
 
-static enum tide_code run_once(struct program_run *r, tide_session *session, const struct before *before,
+static enum tide_code run_once(struct program_run *r, tide_session *session, struct before *before,
                                struct tide_run_options *opt, struct tide_resumed *ret_resumed, struct tide_err *err)
 {
     const struct supervised job = {.path = r->program->program,
@@ -336,7 +357,7 @@ static enum tide_code prepare(struct program_run *r, tide_session *session, stru
 static enum tide_code begin_and_stay(struct program_run *r, tide_session *session, struct tide_run_options *opt,
                                      struct tide_resumed *ret_resumed, struct tide_err *err)
 {
-    AUTO(before_done) struct before before = {.steps = BUF_INIT(NAMES_MAX)};
+    AUTO(before_done) struct before before = {.finished.names = BUF_INIT(NAMES_MAX), .open.names = BUF_INIT(NAMES_MAX)};
     enum tide_code code;
 
     do {

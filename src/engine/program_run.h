@@ -28,6 +28,7 @@ enum program_notice {
     PROGRAM_SUPERSEDED, /* a run that waited is superseded, and its token revoked */
     PROGRAM_AGAIN,      /* a new run begins in a session that has had one: how the last one ended */
     PROGRAM_REPEATS,    /* … and repeats finished steps: how many, and which */
+    PROGRAM_DOUBTS,     /* … and steps that must happen once and may have happened: how many, and which */
 };
 
 /* What a run waits for. */

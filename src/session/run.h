@@ -234,9 +234,14 @@ enum tide_code run_draft_started(struct draft *d, struct tide_session *s, const 
 enum tide_code run_put_finished(struct tide_session *s, struct json_out *o, const char *member, struct tide_err *err)
     MUST_CHECK;
 
-/* What the chain of the latest run has finished, and a new chain repeats: "'a', 'b' and 3 more". */
-enum tide_code run_finished_steps(struct tide_session *s, struct buf *ret_names, size_t *ret_n, struct tide_err *err)
-    MUST_CHECK;
+/* Steps of the chain of the latest run that a new chain does again: "'a', 'b' and 3 more", and how many. */
+struct run_steps {
+    struct buf names;
+    size_t n;
+};
+/* Those that finished; those that must happen once and may have happened. */
+enum tide_code run_repeated_steps(struct tide_session *s, struct run_steps *ret_finished, struct run_steps *ret_open,
+                                  struct tide_err *err) MUST_CHECK;
 
 /* ---- run_obstacles.c */
 

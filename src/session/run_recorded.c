@@ -106,13 +106,21 @@ static size_t list_steps(const struct chain *c, bool (*wanted)(const struct reco
     return n;
 }
 
-enum tide_code run_finished_steps(struct tide_session *s, struct buf *ret_names, size_t *ret_n, struct tide_err *err)
+static bool may_have_happened(const struct recorded *m)
+{
+    return m->once && (m->state == RECORDED_STARTED || m->state == RECORDED_UNKNOWN);
+}
+
+enum tide_code run_repeated_steps(struct tide_session *s, struct run_steps *ret_finished, struct run_steps *ret_open,
+                                  struct tide_err *err)
 {
     struct chain c = {0};
     enum tide_code code = chain_load(s, &c, err);
 
-    if (!code)
-        *ret_n = list_steps(&c, is_finished, ret_names);
+    if (!code) {
+        ret_finished->n = list_steps(&c, is_finished, &ret_finished->names);
+        ret_open->n = list_steps(&c, may_have_happened, &ret_open->names);
+    }
     chain_done(&c);
     return code;
 }

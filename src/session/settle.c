@@ -159,8 +159,8 @@ bool settle_delivers(const struct state *s)
 
     if (!l->queue.live || !ledger_has_program(l))
         return false;
-    return settle_takes_queue(&l->run) ||
-           (l->run.end == RUN_COMPLETED && (kind == TIDE_KIND_CHAT || kind == TIDE_KIND_PROGRAM));
+    /* A program that has completed is begun again by a person alone: that would do its steps again. */
+    return settle_takes_queue(&l->run) || (l->run.end == RUN_COMPLETED && kind == TIDE_KIND_CHAT);
 }
 
 bool settle_is_live(const struct state *s)

@@ -348,7 +348,7 @@ void status_say(const struct subject *o)
     if (o->state->ledger.queue.live)
         say(o->st, "; %zu message%s queued%s", o->state->ledger.queue.live,
             o->state->ledger.queue.live == 1 ? " is" : "s are",
-            settle_delivers(o->state) ? ", and delivered when it runs" : "");
+            settle_delivers(o->state) ? ", and delivered when it runs" : ": the next run can take it");
     if (o->run->degraded)
         say(o->st,
             " (durability: degraded: %" PRId64 " event%s of it waited in memory while the store could not be written)",

@@ -40,8 +40,11 @@ refuses_as 'a message that is not there' 3 'NOT_FOUND|session|p|||' sessions que
 check_is 'one is withdrawn' "$id" "$(tidemark sessions queue p --withdraw "$id" --json | json '$.queue_id')"
 refuses_as 'and not twice' 3 'NOT_FOUND|session|p|||' sessions queue p --withdraw "$id"
 check_is 'the other is left' 'third' "$(tidemark sessions queue p --json | json '$.content')"
-tidemark resume p >/dev/null 2>&1
-check_is 'a resume delivers it in a new run' 'one got hello one got third' "$(world)"
+tidemark recover --run-due >/dev/null 2>&1
+check_is 'a program that has completed is not begun again for it: its steps would happen again' 'one got hello|0' "$(world)|$(of p needs_resume)"
+refuses_as 'nor by a resume' 2 'INVALID|session|p|||' resume p
+tidemark exec --session p -- sh ./p.sh >/dev/null 2>&1
+check_is 'a new run takes it' 'one got hello one got third' "$(world)"
 check_is 'the log says which was taken and which was not' '2|1' "$(tidemark log show p --kind queue.taken | wc -l | tr -d ' ')|$(tidemark log show p --kind queue.withdrawn | wc -l | tr -d ' ')"
 
 tidemark exec --session asks -- tidemark wait ok --kind approval --question 'Ship it?' >/dev/null 2>&1

@@ -69,6 +69,30 @@ check 'after a cancelled run, too' grep -qx 'tidemark: a new run begins; the las
 refuses 'a new run needs a session' 2 '--new-run needs --session ID' exec --new-run -- true
 rm go
 
+# A step that must happen once and was cut inside: a new run names it, and after a cancel it is not begun unasked.
+cat >cutpay <<'E'
+#!/bin/sh
+tidemark step pay --effect once -- sh -c 'echo pay >>ledger; echo $$ >inside; [ -e go ] || exec tail -f /dev/null'
+E
+chmod +x cutpay
+for how in kill cancel; do
+    : >inside
+    "$TIDE_BIN" exec --session "cut-$how" -- ./cutpay >/dev/null 2>&1 &
+    runner=$!
+    wait_for test -s inside
+    if [ $how = kill ]; then kill -9 $runner; else tidemark cancel "cut-$how" >/dev/null; fi
+    wait $runner 2>/dev/null
+done
+touch go
+: >ledger
+refuses_as 'cancelled inside a step that must happen once: no new run by itself' 4 'UNFINISHED|session|cut-cancel|||why,start' exec --session cut-cancel -- ./cutpay
+check_is 'and nothing was repeated' 0 "$(ran pay)"
+for how in kill cancel; do
+    tidemark exec --new-run --session "cut-$how" -- ./cutpay >/dev/null 2>err
+    check "after a $how a new run names the step" grep -qx "tidemark: it repeats 1 step that must happen once and may have happened: 'pay'" err
+done
+rm go
+
 # ---- exec --ensure: begins, resumes, answers ----
 ensure() {
     tidemark exec --ensure --session "$@"
@@ -269,7 +293,7 @@ if [ $? -eq 77 ]; then
 fi
 script durable <<'E'
 pay='echo "$TIDEMARK_IDEMPOTENCY_KEY" >>"$TEST_LEDGER"'
-look='grep -x "$TIDEMARK_IDEMPOTENCY_KEY" "$TEST_LEDGER"'
+look='grep -qx "$TIDEMARK_IDEMPOTENCY_KEY" "$TEST_LEDGER"'
 tidemark step pay --probe "$look" -- sh -c "$pay" || exit
 answer=$(tidemark wait name --kind input) || exit
 tidemark step ship --probe "$look" -- sh -c "$pay" || exit
