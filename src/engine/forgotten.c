@@ -58,7 +58,7 @@ static enum tide_code refuse_name(const struct findings *f, const char *name, bo
                          : "nothing of the name '%.100s' is forgotten",
                   name);
     tide_about(err, TIDE_SUBJECT_ARGUMENT, argument);
-    return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"%s\":false,\"all\":true", argument);
+    return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"%s\":false", argument);
 }
 
 static enum tide_code check_names(const struct forgotten_change *c, const struct findings *f, struct tide_err *err)

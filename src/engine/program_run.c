@@ -278,6 +278,17 @@ static enum tide_code check_names(tide_session *session, const char *const *name
     return TIDE_OK;
 }
 
+enum tide_code program_run_check_steps(tide_session *session, const struct tide_run_options *opt, struct tide_err *err)
+{
+    if (check_names(session, opt->retry, err) || check_names(session, opt->happened, err))
+        return err->code;
+    for (const char *const *r = opt->retry; r && *r; r++)
+        for (const char *const *h = opt->happened; h && *h; h++)
+            if (strcmp(*r, *h) == 0)
+                return tide_fail_step(err, TIDE_INVALID, *r, "cannot have happened and run again: give one of them");
+    return TIDE_OK;
+}
+
 /* ---- what is recorded ---- */
 
 static void take_output(struct arena *a, const struct json *output, const char *name, struct buf *ret,
@@ -381,7 +392,7 @@ enum tide_code program_run(struct program_run *r, tide_session *session, struct 
     enum tide_code code;
 
     INVARIANT(r->program->program || r->begin == PROGRAM_ENSURE); /* it was found by program_run_check() */
-    if (check_names(session, opt->retry, err) || check_names(session, opt->happened, err))
+    if (program_run_check_steps(session, opt, err))
         return err->code;
     code = begin_and_stay(r, session, opt, ret_resumed, err);
     if (!tide_session_get_info(session, &info, NULL))

@@ -94,6 +94,10 @@ enum tide_code program_run_settings(struct program_run *r, const char *config, b
 /* That it can be run here: before program_run(), because nothing is written yet. An error, and end.not_run: not found, or no program. */
 enum tide_code program_run_check(struct program_run *r, struct tide_err *err) MUST_CHECK;
 
+/* The steps that a person settles with this resume are open, and each is settled one way. */
+enum tide_code program_run_check_steps(tide_session *session, const struct tide_run_options *opt, struct tide_err *err)
+    MUST_CHECK;
+
 /*
  * Begins it as r->begin says, and stays with it to its end. Of `opt`, fields and trouble are filled in here; ret_resumed, of
  * PROGRAM_RESUME alone, as of tide_run_resume(). PROGRAM_ENSURE needs no program_run_check(): what goes on is checked here.

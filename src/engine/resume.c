@@ -67,6 +67,8 @@ static enum tide_code plan(struct resume *r, struct tide_err *err)
 
     if (r->kind != TIDE_KIND_CHAT && !program_run_from_log(&r->program, r->session, refused))
         (void)!program_run_check(&r->program, refused);
+    if (!refused->code && r->kind != TIDE_KIND_CHAT)
+        (void)!program_run_check_steps(r->session, &opt, refused);
     if (!refused->code)
         run_look_resume(r->session, &opt, refused);
     json_out_begin(&o, '{');

@@ -87,6 +87,9 @@ touch go
 : >ledger
 refuses_as 'cancelled inside a step that must happen once: no new run by itself' 4 'UNFINISHED|session|cut-cancel|||why,start' exec --session cut-cancel -- ./cutpay
 check_is 'and nothing was repeated' 0 "$(ran pay)"
+refuses_as 'happened and to be run again' 2 'INVALID|step||pay||' resume cut-kill --retry pay --happened pay
+check 'a dry run says so, too' eval "tidemark resume cut-kill --retry pay --happened pay --dry-run | grep -q 'cannot have happened and run again'"
+check 'and of a step that is not open' eval "tidemark resume cut-kill --happened nothing --dry-run | grep -q \"no step 'nothing'\""
 for how in kill cancel; do
     tidemark exec --new-run --session "cut-$how" -- ./cutpay >/dev/null 2>err
     check "after a $how a new run names the step" grep -qx "tidemark: it repeats 1 step that must happen once and may have happened: 'pay'" err

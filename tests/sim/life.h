@@ -67,6 +67,7 @@ struct effect {
     char result[TEXT];   /* of the latest attempt */
     int64_t retry_at_ms; /* acknowledged; 0: none */
     bool retry_left;     /* retry_at_ms is on disk and nothing came after it */
+    bool retry_soft;     /* it will be, with what comes next */
 };
 
 struct token_out {

@@ -53,7 +53,8 @@ static void harden(struct doing *d)
 {
     for (int i = 0; i < d->soft_n; i++) {
         d->soft[i]->completed = d->soft[i]->completed || d->soft[i]->soft;
-        d->soft[i]->soft = false;
+        d->soft[i]->retry_left = d->soft[i]->retry_left || d->soft[i]->retry_soft;
+        d->soft[i]->soft = d->soft[i]->retry_soft = false;
     }
     d->soft_n = 0;
 }
@@ -68,7 +69,7 @@ void effect_begins(struct world *w, struct doing *d, struct effect *e)
               w->sessions[e->session].ops[e->op].name);
     if (strcmp(e->effect, "pure") != 0 && tide_run_is_degraded(d->r))
         wrong(w, "an effect begins while its start is only in memory");
-    e->retry_left = false;
+    e->retry_left = e->retry_soft = false;
     e->failed = false; /* if it is cut now, a probe may find that it has not happened */
 }
 
@@ -191,7 +192,7 @@ void run_drop(struct world *w, struct proc *p, int s)
     struct doing *d = &p->doing[s];
 
     for (int i = 0; i < d->soft_n; i++)
-        d->soft[i]->soft = false;
+        d->soft[i]->soft = d->soft[i]->retry_soft = false;
     if (d->r || d->h) {
         bool busy = p->busy;
 

@@ -201,7 +201,7 @@ static void slot_begin(struct world *w, struct proc *p, int s, struct slot *slot
     if (v == V_OK)
         effect_begins(w, d, slot->effect);
     if (v == V_DEAD || v == V_TROUBLE)
-        slot->effect->failed = slot->effect->retry_left = false; /* perhaps it has begun */
+        slot->effect->failed = slot->effect->retry_left = slot->effect->retry_soft = false; /* perhaps it has begun */
     if (!run_goes_on(w, p, s, v, code))
         return;
     if (v != V_OK) {
@@ -223,6 +223,7 @@ static void slot_ended(struct world *w, struct proc *p, int s, struct slot *slot
     } else if (a->state == TIDE_STEP_LATER) {
         e->retry_at_ms = slot->later_ms = a->retry_at_ms;
         e->retry_left = !soft;
+        e->retry_soft = soft && !tide_run_is_degraded(p->doing[s].r);
         e->soft = false;
         slot->state = SLOT_WANT;
         if (a->retry_at_ms <= p->called_ms)

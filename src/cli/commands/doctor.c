@@ -22,8 +22,9 @@
 
 static const char *const verdicts[] = {"ok", "warn", "fail"};
 
-static void add_finding(struct doctor *d, struct doctor_subject of, enum verdict verdict, const char *todo,
-                        const char *fmt, va_list args)
+static void __attribute__((format(printf, 5, 0)))
+add_finding(struct doctor *d, struct doctor_subject of, enum verdict verdict, const char *todo, const char *fmt,
+            va_list args)
 {
     char detail[1024];
     struct finding *f;
