@@ -87,7 +87,7 @@ refuses 'the same store' 2 'the same store' store copy "$a" "$a"
 refuses 'the same store by another name' 2 'the same store' store copy "$a" "${a/a.db/./a.db}"
 refuses 'no store to copy from' 3 'SRC: no store at' store copy "$(store_at "$work/none")" "$(store_at "$work/new")"
 check_is 'makes none' '' "$(find . -name 'new*' -o -name 'none*')"
-refuses_as 'an unknown session' 3 'NOT_FOUND|session|nobody|||list_sessions' store copy "$a" "$b" --session nobody
+refuses_as 'an unknown session' 3 'NOT_FOUND|session|nobody|||' store copy "$a" "$b" --session nobody
 refuses 'one store alone' 2 'DST' store copy "$a"
 refuses '--store as well' 2 'give SRC and DST' --store "$a" store copy "$a" "$b"
 refuses 'an unknown kind of store' 2 'DST: unknown kind of store' store copy "$a" postgres://x

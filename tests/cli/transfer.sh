@@ -24,7 +24,7 @@ check 'the import is whole' tidemark --store "$(store_at two)" sessions verify s
 refuses_as 'an id that is taken' 4 'EXISTS|session|s|||' --store "$(store_at two)" sessions import s.jsonl
 tidemark sessions export "$fork" >fork.jsonl
 # A new store is made before the export is read.
-fails_as 'a fork without its parent' 3 'NOT_FOUND|session|*|||list_sessions' --store "$(store_at three)" sessions import fork.jsonl
+fails_as 'a fork without its parent' 3 'NOT_FOUND|session|*|||' --store "$(store_at three)" sessions import fork.jsonl
 check_is 'a fork with it, from standard input' "{\"session_id\":\"$fork\"}" "$(tidemark --store "$(store_at two)" sessions import --json <fork.jsonl)"
 check 'the fork is the same as well' eval "tidemark --store $(store_at two) sessions export $fork | cmp - fork.jsonl"
 

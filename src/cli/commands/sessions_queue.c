@@ -55,6 +55,6 @@ const struct command cmd_sessions_queue = {
     .options = options,
     .help = "list the messages that no run has taken yet, or withdraw one",
     .more =
-        "A run that waits for input, and a chat or a program that has completed, take them with `tidemark resume ID` or\n"
-        "`tidemark recover --run-due`. A message cannot be withdrawn while a process runs the session.",
+        "A run that waits for input, and a chat that has completed, take them with `tidemark resume ID` or\n"
+        "`tidemark recover --run-due`; a program that has completed, with its next `tidemark exec`. A message cannot be withdrawn while a process runs the session.",
 };
