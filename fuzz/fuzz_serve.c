@@ -76,7 +76,7 @@ static void leave(struct client *c)
     frame_reader_done(&c->in);
 }
 
-static void ask(struct client *c, const char *door, struct str line)
+static void ask(struct client *c, const char *listener, struct str line)
 {
     const char *tab = memchr(line.ptr, '\t', line.len);
     struct str json = {line.ptr, tab ? (size_t)(tab - line.ptr) : line.len};
@@ -84,7 +84,7 @@ static void ask(struct client *c, const char *door, struct str line)
     struct buf out = BUF_INIT(SIZE_MAX / 4);
 
     if (c->fd < 0) {
-        MUST(run_socket_connect(door, &c->fd, NULL) == TIDE_OK);
+        MUST(run_socket_connect(listener, &c->fd, NULL) == TIDE_OK);
         MUST(fcntl(c->fd, F_SETFL, O_NONBLOCK) == 0);
     }
     frame_put(&out, json, blob);
@@ -107,7 +107,7 @@ static void move(struct run_server *server)
     }
 }
 
-static void serve_lines(struct run_server *server, const char *door, struct str text)
+static void serve_lines(struct run_server *server, const char *listener, struct str text)
 {
     struct client clients[CLIENTS];
 
@@ -119,7 +119,7 @@ static void serve_lines(struct run_server *server, const char *door, struct str 
         struct client *c = line.len ? &clients[(unsigned char)line.ptr[0] % CLIENTS] : NULL;
 
         if (c && line.len > 1)
-            ask(c, door, (struct str){line.ptr + 1, line.len - 1});
+            ask(c, listener, (struct str){line.ptr + 1, line.len - 1});
         else if (c)
             leave(c);
         move(server);
@@ -148,8 +148,8 @@ static void execute(tide_session *s, struct str text, bool again)
     MUST(again || code == TIDE_OK); /* one that slept, or whose processes seem to live, is not resumed */
     if (code)
         return;
-    MUST(run_socket_open(&door, name, NULL) == TIDE_OK);
-    run_server_init(&server, run, door);
+    MUST(run_socket_open(&listener, name, NULL) == TIDE_OK);
+    run_server_init(&server, run, listener);
     serve_lines(&server, name, text);
     if (!server.park.parked)
         MUST(tide_run_end(run, &failed, NULL) == TIDE_OK);
