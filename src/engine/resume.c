@@ -126,7 +126,7 @@ static enum tide_code run_program(struct resume *r, enum program_begin begin, st
 static enum tide_code resume_program(struct resume *r, struct tide_err *err)
 {
     struct tide_run_options opt = run_options(&r->ask);
-    /* of a completed one: a new run takes what is queued */
+    /* it waits for input, and a message is queued: that is its answer */
     bool delivers = !r->ask.input && !r->ask.token && settle_delivers(r->session->state);
 
     return program_run_from_log(&r->program, r->session, err)
