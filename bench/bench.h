@@ -20,6 +20,8 @@ struct bench {
 void must(enum tide_code code, const struct tide_err *err, const char *what);
 void must_sys(bool ok, const char *what);
 
+tide_step_fn step_nothing; /* the work of a step that has none */
+
 double now_s(void);
 double median(double *values, size_t n); /* sorts them */
 

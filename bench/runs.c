@@ -45,15 +45,6 @@ static int reap(pid_t pid)
 
 /* ---- C calls ----------------------------------------------------------------------------------------------------- */
 
-static enum tide_code nothing(void *arg, const char *key, struct tide_text *ret_result, struct tide_err *err)
-{
-    (void)arg;
-    (void)key;
-    (void)ret_result;
-    (void)err;
-    return TIDE_OK;
-}
-
 static double c_steps(tide_run *run, int n)
 {
     const struct tide_step_spec spec = {.size = sizeof spec, .name = "step", .args = "args", .args_len = 4};
@@ -61,7 +52,7 @@ static double c_steps(tide_run *run, int n)
     double start = now_s();
 
     for (int i = 0; i < n; i++)
-        must(tide_run_step(run, &spec, nothing, NULL, NULL, &err), &err, "step");
+        must(tide_run_step(run, &spec, step_nothing, NULL, NULL, &err), &err, "step");
     return now_s() - start;
 }
 

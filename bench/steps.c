@@ -16,15 +16,6 @@
 #define THREADS 100
 #define LATENCIES 65536 /* of one process; later ones are not kept */
 
-static enum tide_code nothing(void *arg, const char *key, struct tide_text *ret_result, struct tide_err *err)
-{
-    (void)arg;
-    (void)key;
-    (void)ret_result;
-    (void)err;
-    return TIDE_OK;
-}
-
 struct stepper {
     tide_session *s;
     tide_run *run;
@@ -52,7 +43,7 @@ static void one_step(struct stepper *p)
         .size = sizeof spec, .name = "step", .effect = TIDE_EFFECT_PURE, .args = "args", .args_len = 4};
     struct tide_err err;
 
-    must(tide_run_step(p->run, &spec, nothing, NULL, NULL, &err), &err, "step");
+    must(tide_run_step(p->run, &spec, step_nothing, NULL, NULL, &err), &err, "step");
 }
 
 /* Steps a second: so many, and what is queued of the last is on disk. */
