@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/timefmt.h"
-#include "cli/output.h"
+#include "terminal/output.h"
 #include "engine/event_line.h"
 
 #define SHOWN "%.60s" /* as much of a bad value as is shown */

@@ -4,7 +4,7 @@
 #define CLI_CLI_H
 
 #include "cli/args.h"
-#include "cli/output.h"
+#include "terminal/output.h"
 #include "engine/user_store.h"
 
 struct settings;

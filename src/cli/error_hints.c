@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/next_command.h"
-#include "cli/output.h"
+#include "terminal/output.h"
 #include "engine/shapes.h"
 
 #define HINTS (sizeof(((struct tide_err *)NULL)->hints) / sizeof(struct tide_hint))

@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 
 #define CHUNK ((size_t)64 << 10)
 

@@ -16,8 +16,8 @@
 #include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/signals.h"
-#include "cli/terminal/progress.h"
-#include "cli/terminal/wrap.h"
+#include "terminal/progress.h"
+#include "terminal/wrap.h"
 
 #define EXIT_USAGE 2
 

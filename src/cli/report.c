@@ -16,8 +16,8 @@
 #include "cli/error_hints.h"
 #include "cli/next_command.h"
 #include "cli/signals.h"
-#include "cli/terminal/glyph.h"
-#include "cli/terminal/progress.h"
+#include "terminal/glyph.h"
+#include "terminal/progress.h"
 #include "engine/settings.h"
 
 enum tide_code check_fd(int fd, const char *option, struct tide_err *err)

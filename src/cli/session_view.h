@@ -3,7 +3,7 @@
 #ifndef CLI_SESSION_VIEW_H
 #define CLI_SESSION_VIEW_H
 
-#include "cli/output.h"
+#include "terminal/output.h"
 #include "engine/session_words.h"
 #include "engine/shapes.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))

@@ -6,7 +6,7 @@
 
 #include "cli/error_hints.h"
 #include "cli/cli.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "engine/agent_setup.h"
 #include "engine/notify.h"
 #include "engine/settings.h"

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <termios.h>
 
-#include "cli/terminal/glyph.h"
+#include "terminal/glyph.h"
 #include "base/clock.h"
-#include "cli/terminal/line_edit.h"
+#include "terminal/line_edit.h"
 #include "kit.h"
 
 #define WAIT_MS 20000

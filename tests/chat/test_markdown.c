@@ -2,7 +2,7 @@
 /* Markdown on a terminal: what it looks like, that pieces do not matter, and that nothing bad gets through. */
 #include <ctype.h>
 
-#include "cli/terminal/markdown.h"
+#include "terminal/markdown.h"
 #include "kit.h"
 
 #define E "\033["

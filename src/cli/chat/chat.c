@@ -2,7 +2,7 @@
 #include "cli/chat/chat.h"
 
 #include "engine/temporary.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "engine/recovery_thread.h"
 
 bool chat_is_stopped(void *arg)

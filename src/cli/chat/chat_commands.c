@@ -9,8 +9,8 @@
 
 #include "cli/error_hints.h"
 #include "cli/chat/chat_screen.h"
-#include "cli/terminal/glyph.h"
-#include "cli/terminal/line_complete.h"
+#include "terminal/glyph.h"
+#include "terminal/line_complete.h"
 #include "cli/session_view.h"
 #include "engine/rollback.h"
 

@@ -13,7 +13,7 @@
 #include "cli/chat/chat_detail.h"
 
 #include "base/json.h"
-#include "cli/terminal/glyph.h"
+#include "terminal/glyph.h"
 
 /* Members of known tools: before their first line and before the others. The rest, and all of others, stand by name. */
 static const struct part {

@@ -5,7 +5,7 @@
 
 #include "cli/chat/chat_screen.h"
 #include "cli/session_view.h"
-#include "cli/terminal/picker.h"
+#include "terminal/picker.h"
 
 #define CHATS_MAX 500
 

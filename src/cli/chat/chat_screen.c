@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "cli/signals.h"
-#include "cli/terminal/line_tty.h"
-#include "cli/terminal/progress.h"
+#include "terminal/line_tty.h"
+#include "terminal/progress.h"
 #include "engine/resume.h"
 
 static struct screen *current; /* for the handler */

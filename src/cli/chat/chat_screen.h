@@ -7,7 +7,7 @@
 
 #include "cli/chat/chat.h"
 #include "cli/chat/chat_view.h"
-#include "cli/terminal/line_edit.h"
+#include "terminal/line_edit.h"
 
 struct screen {
     struct chat chat;

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/terminal/text_flow.h"
-#include "cli/terminal/markdown.h"
-#include "cli/output.h"
-#include "cli/terminal/spinner.h"
+#include "terminal/text_flow.h"
+#include "terminal/markdown.h"
+#include "terminal/output.h"
+#include "terminal/spinner.h"
 #include "cli/timeline/timeline_text.h"
 
 #define TEXT_MAX ((size_t)64 << 20)

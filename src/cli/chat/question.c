@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "cli/chat/chat_detail.h"
-#include "cli/output.h"
+#include "terminal/output.h"
 #include "engine/change_diff.h"
 
 #define DETAIL_MAX ((size_t)64 << 20)

@@ -4,7 +4,7 @@
 #define CLI_CHAT_QUESTION_H
 
 #include "cli/chat/chat_view.h"
-#include "cli/terminal/line_edit.h"
+#include "terminal/line_edit.h"
 #include "tidemark.h"
 
 struct question {

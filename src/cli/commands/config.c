@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "cli/terminal/table.h"
+#include "terminal/table.h"
 #include "engine/settings.h"
 #include "engine/shapes.h"
 

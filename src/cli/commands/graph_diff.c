@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/graph/graph_draw.h"
 #include "cli/next_command.h"
-#include "cli/terminal/glyph.h"
+#include "terminal/glyph.h"
 #include "engine/session_words.h"
 #include "engine/graph_versions.h"
 #include "engine/shapes.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "cli/trust_view.h"
 
 #define PIECE ((size_t)64 << 10)

@@ -6,7 +6,7 @@
 
 #include "base/timefmt.h"
 #include "cli/next_command.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 
 #define URL_MAX 4096
 

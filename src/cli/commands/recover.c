@@ -19,7 +19,7 @@
 #include "cli/cli.h"
 #include "cli/commands/notify.h"
 #include "cli/signals.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "engine/housekeeping.h"
 #include "engine/settings.h"
 #include "engine/store_url.h"

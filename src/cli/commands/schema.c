@@ -2,7 +2,7 @@
 /* tidemark schema: the shapes of what commands print with --json, as JSON Schemas for programs. */
 #include "base/nearest.h"
 #include "cli/cli.h"
-#include "cli/terminal/table.h"
+#include "terminal/table.h"
 #include "engine/shapes.h"
 
 static const struct opt options[] = {

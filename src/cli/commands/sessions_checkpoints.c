@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/terminal/table.h"
+#include "terminal/table.h"
 #include "engine/checkpoint_list.h"
 #include "engine/shapes.h"
 

@@ -11,7 +11,7 @@
 #include "base/yes_no.h"
 #include "cli/cli.h"
 #include "cli/session_view.h"
-#include "cli/terminal/table.h"
+#include "terminal/table.h"
 #include "engine/shapes.h"
 
 static const struct opt options[] = {

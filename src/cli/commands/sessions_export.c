@@ -14,7 +14,7 @@
 
 #include "cli/error_hints.h"
 #include "cli/cli.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "engine/temporary.h"
 #include "engine/store_url.h"
 #include "engine/shapes.h"

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "cli/session_view.h"
-#include "cli/terminal/table.h"
+#include "terminal/table.h"
 #include "engine/session_next.h"
 
 #define SHOWN 50 /* at a terminal, unless --limit says otherwise */

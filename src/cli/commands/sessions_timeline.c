@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "cli/timeline/timeline_draw.h"
 #include "engine/shapes.h"
 

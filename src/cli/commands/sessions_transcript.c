@@ -7,8 +7,8 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/session_view.h"
-#include "cli/terminal/progress.h"
-#include "cli/terminal/wrap.h"
+#include "terminal/progress.h"
+#include "terminal/wrap.h"
 #include "engine/transcript.h"
 
 #define COLUMNS_MIN 20

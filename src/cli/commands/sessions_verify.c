@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "cli/cli.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "engine/shapes.h"
 #include "engine/verification.h"
 

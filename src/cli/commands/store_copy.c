@@ -11,7 +11,7 @@
 
 #include "cli/error_hints.h"
 #include "cli/cli.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "engine/shapes.h"
 #include "engine/store_url.h"
 

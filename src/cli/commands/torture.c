@@ -14,9 +14,9 @@
 #include "cli/graph/graph_view.h"
 #include "cli/graph/graph_set.h"
 #include "cli/options.h"
-#include "cli/terminal/glyph.h"
-#include "cli/terminal/progress.h"
-#include "cli/terminal/wrap.h"
+#include "terminal/glyph.h"
+#include "terminal/progress.h"
+#include "terminal/wrap.h"
 #include "engine/store_url.h"
 #include "torture/torture.h"
 

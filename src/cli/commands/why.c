@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/next_command.h"
 #include "cli/session_view.h"
-#include "cli/terminal/wrap.h"
+#include "terminal/wrap.h"
 #include "engine/session_next.h"
 #include "engine/shapes.h"
 

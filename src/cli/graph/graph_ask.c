@@ -12,7 +12,7 @@
 #include "base/yes_no.h"
 #include "cli/chat/question.h"
 #include "cli/graph/graph_view.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 
 #define REASON_MAX 4096
 #define LOOKED_AT 10000 /* events behind which the call that is asked about is not looked for */

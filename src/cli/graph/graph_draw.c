@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "cli/graph/graph_order.h"
-#include "cli/terminal/glyph.h"
+#include "terminal/glyph.h"
 #include "cli/timeline/timeline_text.h"
 
 #define TEXT_MIN 44 /* columns that lanes leave to the text */

@@ -3,7 +3,7 @@
 #ifndef CLI_GRAPH_GRAPH_DRAW_H
 #define CLI_GRAPH_GRAPH_DRAW_H
 
-#include "cli/output.h"
+#include "terminal/output.h"
 #include "engine/graph_outline.h"
 
 /* One to look at, from a file; when something is wrong with it, it is said how to see all of that. */

@@ -5,7 +5,7 @@
 
 #include "cli/graph/graph_view.h"
 #include "cli/line_reader.h"
-#include "cli/terminal/line_tty.h"
+#include "terminal/line_tty.h"
 
 #define SECRET_MAX 65536
 

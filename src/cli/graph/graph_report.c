@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "cli/error_hints.h"
-#include "cli/terminal/glyph.h"
+#include "terminal/glyph.h"
 #include "cli/graph/graph_view_internal.h"
 #include "cli/next_command.h"
 #include "cli/report.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "engine/session_next.h"
 #include "engine/shapes.h"
 

@@ -9,7 +9,7 @@
 
 #include "cli/graph/graph_view_internal.h"
 #include "cli/signals.h"
-#include "cli/terminal/progress.h"
+#include "terminal/progress.h"
 #include "engine/rollback.h"
 
 /* ---- before it runs ---- */

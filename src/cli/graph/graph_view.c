@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/terminal/glyph.h"
+#include "terminal/glyph.h"
 #include "cli/graph/graph_view_internal.h"
 
 #define EVERY_MS 90 /* between two drawings */

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/terminal/glyph.h"
+#include "terminal/glyph.h"
 #include "cli/graph/graph_view_internal.h"
 
 #define TIME_COLUMNS 8

@@ -3,7 +3,7 @@
 #ifndef CLI_TIMELINE_TIMELINE_DRAW_H
 #define CLI_TIMELINE_TIMELINE_DRAW_H
 
-#include "cli/output.h"
+#include "terminal/output.h"
 #include "engine/timeline.h"
 
 #define TIMELINE_COLUMNS 80 /* it needs so many */

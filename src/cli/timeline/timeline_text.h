@@ -3,7 +3,7 @@
 #ifndef CLI_TIMELINE_TIMELINE_TEXT_H
 #define CLI_TIMELINE_TIMELINE_TEXT_H
 
-#include "cli/output.h"
+#include "terminal/output.h"
 
 void tl_put_repeated(struct out *out, const char *glyph, int n);
 
