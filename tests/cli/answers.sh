@@ -55,14 +55,14 @@ json '$.resume_token' <out >"$chat.token"
 for id in program graph map "$chat"; do
     check_is "$id: it waits for a yes or a no" 'waiting approval' "$(shown "$id" '$.status') $(shown "$id" '$.run.wait.kind')"
     for word in ys '' 'yes please'; do
-        refuses "$id: '$word' is refused with the words that are taken" 2 \
-            'is neither yes nor no: answer with yes, y, true, ok, allow, always, approve, approved, or no, n, false, deny, reject, rejected' resume "$id" --input "$word"
-        refuses "$id: '$word' with the token" 2 'is neither yes nor no' resume "$id" --token @"$id.token" --input "$word"
+        refuses_as "$id: '$word' is refused" 2 "INVALID|session|$id|||answer" \
+            resume "$id" --input "$word"
+        refuses_as "$id: '$word' with the token" 2 "INVALID|session|$id|||answer" resume "$id" --token @"$id.token" --input "$word"
     done
-    refuses "$id: JSON that is neither" 2 'is neither yes nor no' resume "$id" --input-json '{"decision":1}'
-    refuses_as "$id: by types" 2 'INVALID|session|*|||answer' resume "$id" --input ys
-    refuses "$id: a reason without an answer" 2 'it goes with an answer, yes or no: `--input TEXT` answers' resume "$id" --reason why
-    refuses "$id: a reason beside an object" 2 'as its member "reason"' resume "$id" --input-json '{"decision":"no"}' --reason why
+    refuses_as "$id: JSON that is neither" 2 "INVALID|session|$id|||answer" resume "$id" --input-json '{"decision":1}'
+    refuses_as "$id: by types" 2 "INVALID|session|$id|||answer" resume "$id" --input ys
+    refuses_as "$id: a reason without an answer" 2 'INVALID|argument||reason||repeat' resume "$id" --reason why
+    refuses_as "$id: a reason beside an object" 2 'INVALID|argument||reason||' resume "$id" --input-json '{"decision":"no"}' --reason why
     check_is "$id: it still waits" 'waiting approval' "$(shown "$id" '$.status') $(shown "$id" '$.run.wait.kind')"
     check_is "$id: nothing was used" '0 0' "$(count "$id" run.resumed) $(count "$id" token.consumed)"
 done
@@ -99,7 +99,7 @@ refuses_as 'a yes is not asked again' 2 'INVALID|*|*|||show_timeline' resume pro
 tidemark exec --session both -- ./ask >/dev/null 2>&1
 tidemark resume both --input no >/dev/null 2>&1
 check_status 'asked again and answered in one' 0 tidemark resume both --ask-again release --input yes --reason 'on second thoughts'
-refuses 'a graph that went on with it' 2 "node 'say' has begun after its answer" resume graph --ask-again 'ok#1'
+refuses_as 'a graph that went on with it' 2 'INVALID|session|graph|||fork' resume graph --ask-again 'ok#1'
 sed 's/"to": "say"/"to": "say", "when": "memory.yes"/' graph.json >only.json
 tidemark run only.json --session only --no-input >/dev/null 2>&1
 tidemark resume only --input no >/dev/null 2>&1
@@ -107,7 +107,7 @@ check_is 'a graph that ended there' completed "$(shown only '$.outcome')"
 check_is 'is offered it' "resume only --ask-again 'ok#1'" "$(tidemark why only | sed -n 's/^  tidemark \(sessions \)\{0,1\}\(resume.*--ask-again.*\)/\2/p')"
 check_status 'asks again' 7 tidemark resume only --ask-again 'ok#1'
 check_is 'and goes on with the new answer' 'said: true nil' "$(tidemark resume only --input yes 2>/dev/null)"
-refuses 'a chat whose model has answered' 2 'the model has answered after its answer' resume "$chat" --ask-again "$(field "$chat" run.waiting '$.wait_name')"
+refuses_as 'a chat whose model has answered' 2 "INVALID|session|$chat|||fork" resume "$chat" --ask-again "$(field "$chat" run.waiting '$.wait_name')"
 echo '{"turns":[{"calls":[{"name":"bash","args":{"command":"echo hi >>ran"}}]},{"text":"Done.","fail":[{"status":400}]}]}' >fails.json
 tidemark chat --script fails.json --json -p go >out 2>/dev/null </dev/null
 chat=$(json '$.session_id' <out)
@@ -184,7 +184,7 @@ for id in late both value; do
 done
 wait_for deadline_passed value-2
 check_is 'an edge for the deadline is taken when somebody goes on' 'said: late nil' "$(tidemark resume late-1 2>/dev/null | grep said)"
-refuses 'an answer is too late' 2 'does not wait for an answer' resume both-1 --input yes
+refuses_as 'an answer is too late' 2 'INVALID|session|both-1|||repeat' resume both-1 --input yes
 check_is 'with the default as its output' 'said: late true' "$(tidemark resume both-1 2>/dev/null | grep said)"
 check_is 'without the edge the default is the answer' 'said: said true' "$(tidemark resume value-1 2>/dev/null | grep said)"
 tidemark recover --run-due >out 2>err

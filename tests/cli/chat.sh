@@ -77,16 +77,16 @@ chat hello -p 'mail a@b.c'
 check_is 'an address is none' 'mail a@b.c' "$(field "$id" message.user '$.content')"
 check_is 'an agent and a title' 'me|mine' "$(chat hello -p x --agent me --title mine; tidemark sessions show "$id" --json >s; json '$.agent' <s)|$(json '$.title' <s)"
 n=$(sessions)
-refuses 'no prompt' 2 'no prompt' chat --script hello.json </dev/null
-refuses 'an empty prompt' 2 'no prompt' chat --script hello.json -p '' </dev/null
+refuses_as 'no prompt' 2 'INVALID|argument||prompt||' chat --script hello.json </dev/null
+refuses_as 'an empty prompt' 2 'INVALID|argument||prompt||' chat --script hello.json -p '' </dev/null
 printf 'a\377' >bytes
-refuses 'a prompt that is not UTF-8' 2 'not valid UTF-8' chat --script hello.json <bytes
-refuses 'a script that is not there' 3 'none.json' chat --script none.json -p hi </dev/null
+refuses_as 'a prompt that is not UTF-8' 2 'INVALID|argument||prompt||' chat --script hello.json <bytes
+refuses_as 'a script that is not there' 3 'NOT_FOUND|file||none.json||' chat --script none.json -p hi </dev/null
 echo '{"turns":[{"txet":"x"}]}' >wrong.json
 refuses 'a script that is wrong' 2 'wrong.json' chat --script wrong.json -p hi </dev/null
-refuses '--resume and --continue' 2 'give one of them' chat --resume x --continue </dev/null
-refuses '--from without --resume' 2 '--from needs --resume' chat --from checkpoint </dev/null
-refuses '--no-store with --resume' 2 'nothing to resume' chat --no-store --resume x </dev/null
+refuses_as '--resume and --continue' 2 'INVALID|argument||resume||' chat --resume x --continue </dev/null
+refuses_as '--from without --resume' 2 'INVALID|argument||from||' chat --from checkpoint </dev/null
+refuses_as '--no-store with --resume' 2 'INVALID|argument||no_store||' chat --no-store --resume x </dev/null
 refuses_as 'no key' 2 'INVALID|key||*||set_setting' chat --provider anthropic --model m -p hi </dev/null
 refuses_as 'nor one for the other' 2 'INVALID|key||*||set_setting' chat --provider openai --model m -p hi </dev/null
 refuses_as 'neither: one line says all' 2 'INVALID|key||*||set_setting,set_setting' chat -p hi </dev/null
@@ -103,14 +103,14 @@ tidemark doctor --online --config nobody.json >out && got=0 || got=$?
 check_is 'doctor --online: what goes wrong, in plain words' '1|1' "$got|$(grep -c '^fail *provider .*no connection to 127.0.0.1:1: Connection refused: check the network and base_url' out)"
 echo '{"provider": "script", "model": "m", "script": "'"$work"'/hello.json"}' >yes.json
 check_is 'doctor --online: an answer' 1 "$(tidemark doctor --online --config yes.json | grep -c '^ok *provider .*answers')"
-refuses 'a prompt of blanks' 2 'no prompt' chat --script hello.json -p '  ' </dev/null
+refuses_as 'a prompt of blanks' 2 'INVALID|argument||prompt||' chat --script hello.json -p '  ' </dev/null
 printf 'a\0b' >bytes
-refuses 'a prompt with a NUL byte' 2 'it holds a NUL byte' chat --script hello.json <bytes
-refuses 'a script and another provider' 2 '--script and --provider openai: give one of them' chat --script hello.json --provider openai -p x </dev/null
-refuses '--redo-effects without --from' 2 '--redo-effects needs --from' chat --script hello.json --redo-effects -p x </dev/null
-refuses '--watch with --output' 2 'omit --output' chat --script hello.json --watch --output json -p x </dev/null
-refuses '--json with --output text' 2 '--json and --output text' chat --script hello.json --json --output text -p x </dev/null
-refuses 'an empty model' 2 '--model is empty' chat --script hello.json --model '' -p x </dev/null
+refuses_as 'a prompt with a NUL byte' 2 'INVALID|argument||prompt||' chat --script hello.json <bytes
+refuses_as 'a script and another provider' 2 'INVALID|argument||script||' chat --script hello.json --provider openai -p x </dev/null
+refuses_as '--redo-effects without --from' 2 'INVALID|argument||redo_effects||' chat --script hello.json --redo-effects -p x </dev/null
+refuses_as '--watch with --output' 2 'INVALID|argument||watch||' chat --script hello.json --watch --output json -p x </dev/null
+refuses_as '--json with --output text' 2 'INVALID|argument||output||' chat --script hello.json --json --output text -p x </dev/null
+refuses_as 'an empty model' 2 'INVALID|argument||model||' chat --script hello.json --model '' -p x </dev/null
 check_is 'what was refused left nothing behind' "$n" "$(sessions)"
 for how in '--output json' '--output stream-json' --watch ''; do
     # shellcheck disable=SC2086 # words
@@ -232,7 +232,7 @@ check_is 'allowed, it goes on' Done. "$(tidemark resume "$id" --input allow 2>er
 check_is 'and says what was allowed' 'tidemark: allow bash echo hi >>ran; echo hi? allow' "$(cat err)"
 check_is 'and it ran once' hi "$(cat ran)"
 check_is 'which is recorded' 'allow|person' "$(field "$id" approval.given '$.decision')|$(field "$id" approval.given '$.by')"
-refuses 'an answer is taken once' 2 'does not wait for an answer' resume "$id" --input allow
+refuses_as 'an answer is taken once' 2 "INVALID|session|$id|||" resume "$id" --input allow
 rm -f ran
 chat tool -p go
 check_is 'as JSON: waiting, with a token' "waiting|7" "$(json '$.status' <out)|$got"
@@ -242,8 +242,8 @@ check_is 'denied: nothing ran' '' "$(cat ran 2>/dev/null)"
 check_is 'and the model was told' 'denied by the user' "$(field "$id" message.tool '$.content')"
 chat tool -p go
 token=$(json '$.resume_token' <out)
-refuses 'any other answer is refused' 2 'is neither yes nor no' resume "$id" --input 'use another file'
-refuses 'also with the token' 2 'is neither yes nor no' resume "$id" --token "$token" --input ys
+refuses_as 'any other answer is refused' 2 "INVALID|session|$id|||answer" resume "$id" --input 'use another file'
+refuses_as 'also with the token' 2 "INVALID|session|$id|||answer" resume "$id" --token "$token" --input ys
 check_is 'and it waits on' waiting "$(status_of "$id")"
 check_is 'a no may have a reason, and the token is still good' Done. "$(tidemark resume "$id" --token "$token" --input no --reason 'use another file')"
 check_is 'for the model' 'denied by the user: use another file' "$(field "$id" message.tool '$.content')"
@@ -316,7 +316,7 @@ chat hello --resume "$id" --from "seq:$seq" -p again
 check_is '--from seq:N' Second. "$answer"
 check_is 'turn numbers are not used again' 4 "$(field "$id" message.assistant '$.turn')"
 view_is 'what was rolled back is marked' 2 "SELECT count(*) FROM messages WHERE session_id = '$id' AND role = 'assistant' AND deleted"
-refuses '--from no number' 2 'seq: must be followed by the number of an event' chat --resume "$id" --from seq:-1 -p x </dev/null
+refuses_as '--from no number' 2 'INVALID|argument||from||' chat --resume "$id" --from seq:-1 -p x </dev/null
 refuses_as '--from nothing that is there' 3 'NOT_FOUND|checkpoint|*|ckpt_nope||list_checkpoints' chat --resume "$id" --from ckpt_nope -p x </dev/null
 echo '{"turns":[{"fail":[{"status":401,"message":"bad key"}]}]}' >unauthorized.json
 chat unauthorized -p hi
@@ -337,7 +337,7 @@ for how in '' --reuse-effects --redo-effects; do
     touch quick
     if [ -z "$how" ]; then
         # That the turn was cut is recorded, as recovery would.
-        fails '--from checkpoint: what must happen once is in the way' 4 'would undo what must happen once: bash' chat --resume "$id" --yes --from checkpoint </dev/null
+        fails_as '--from checkpoint: what must happen once is in the way' 4 "EFFECTS|session|$id|||repeat,repeat" chat --resume "$id" --yes --from checkpoint </dev/null
         continue
     fi
     check_is "--from checkpoint $how: the turn is done again" Redone. "$(tidemark chat --resume "$id" --yes --from checkpoint "$how" </dev/null 2>/dev/null)"
@@ -535,7 +535,7 @@ rm -f ledger tool.pid
 pid=$!
 wait_for test -s tool.pid
 id=$(tidemark sessions list --ids | head -n 1)
-refuses 'a second process is told who works on it' 4 "session '$id' is held by process $pid" chat --resume "$id" -p x </dev/null
+refuses_as 'a second process is told who works on it' 4 "HELD|session|$id|||cancel" chat --resume "$id" -p x </dev/null
 "$TIDE_BIN" chat --watch --resume "$id" </dev/null >watched 2>watched.err &
 watcher=$!
 check 'one that only watches sees what was said' wait_for grep -q '^› go' watched.err
@@ -628,7 +628,7 @@ check 'the timeline' eval "tidemark sessions timeline $id | grep -q 'bash  *once
 check 'it verifies' tidemark sessions verify "$id"
 check 'it is deleted' tidemark sessions delete "$id"
 view_is 'with all that was of it' 0 "SELECT (SELECT count(*) FROM messages WHERE session_id = '$id') + (SELECT count(*) FROM token_usage WHERE session_id = '$id') + (SELECT count(*) FROM checkpoints WHERE session_id = '$id')"
-refuses_as 'a second time it is not there' 3 'NOT_FOUND|session|*|||list_sessions' sessions delete "$id"
+refuses_as 'a second time it is not there' 3 "NOT_FOUND|session|$id|||list_sessions" sessions delete "$id"
 
 check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"
 finish

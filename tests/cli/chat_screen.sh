@@ -302,8 +302,8 @@ terminal send-keys C-c
 wait_for has_ended
 check_is 'left without a choice' 0 "$(cat ended)"
 close_screen
-refuses 'without a terminal: one line' 2 '--resume without an ID needs a terminal' chat --resume </dev/null
-refuses 'nor with a prompt' 2 '--resume without an ID needs a terminal' chat --resume -p hi </dev/null
+refuses_as 'without a terminal: one line' 2 'INVALID|argument||resume||' chat --resume </dev/null
+refuses_as 'nor with a prompt' 2 'INVALID|argument||resume||' chat --resume -p hi </dev/null
 
 # ---- one key, the diff of an edit, a reason ----
 printf 'one\ntwo\nthree\n' >edited

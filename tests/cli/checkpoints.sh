@@ -73,7 +73,7 @@ n=$(tidemark sessions checkpoints g1 --ids | wc -l)
 check_is 'one is deleted' '1 checkpoint deleted' "$(tidemark sessions checkpoint delete g1 "$ckpt")"
 check_is 'the others stay' "$((n - 1)) 0" "$(tidemark sessions checkpoints g1 --ids | wc -l) $(tidemark sessions checkpoints g1 --ids | grep -c "$ckpt")"
 refuses_as 'it is gone' 3 'NOT_FOUND|checkpoint|g1|*||list_checkpoints' sessions checkpoint delete g1 "$ckpt"
-refuses 'both are to be named' 2 'CHECKPOINT is missing' sessions checkpoint delete g1
+refuses_as 'both are to be named' 2 'INVALID|argument||checkpoint||' sessions checkpoint delete g1
 check_is 'as JSON' 1 "$(tidemark sessions checkpoint delete g1 "$(of g1 node_start)" --json | json '$.deleted')"
 check 'its help' eval "tidemark help sessions checkpoint delete | head -n 1 | grep -qF 'tidemark sessions checkpoint delete ID CHECKPOINT'"
 for _ in 1 2 3 4 5 6 7 8 9; do tidemark sessions checkpoint plain >/dev/null; done
@@ -93,8 +93,8 @@ tidemark run told.json --script talk.json --yes --session c2 -q --checkpoint on_
 check_is 'and the command goes over them' '3 0' "$(starts c2) $(tidemark sessions checkpoints c2 --type node_complete --ids | wc -l)"
 check_is 'both are recorded with the run' '0 1' \
     "$(tidemark log show c2 --kind run.started >started; json '$.checkpoints.checkpoint_on_node_complete' <started) $(json '$.checkpoints.checkpoint_on_node_start' <started)"
-refuses 'a key that is none' 2 'checkpoint_on_nod' config set checkpoints '{"checkpoint_on_nod": true}'
-refuses 'a value that is none' 2 'checkpoint_on_edge' config set checkpoints '{"checkpoint_on_edge": "often"}'
+refuses_as 'a key that is none' 2 'INVALID|key||checkpoints||' config set checkpoints '{"checkpoint_on_nod": true}'
+refuses_as 'a value that is none' 2 'INVALID|key||checkpoints||' config set checkpoints '{"checkpoint_on_edge": "often"}'
 check 'one that is right' tidemark config set checkpoints '{"checkpoint_on_edge": false}'
 rm config/tidemark/config.json
 sed 's/"code": "return {z = inputs.said}"/"code": "error(1)"/' graph.json >fails.json
@@ -104,8 +104,8 @@ tidemark sessions resume r1 --graph graph.json --checkpoint-config on_node_start
 check_is 'a resume changes it from there on' "$before" "$(starts r1)"
 check_is 'over what the run was told, key by key' '0 1' \
     "$(tidemark log show r1 | grep '"kind":"run.\(started\|resumed\)"' | tail -n 1 >started; json '$.checkpoints.checkpoint_on_node_start' <started) $(json '$.checkpoints.checkpoint_on_edge' <started)"
-refuses 'a key that is none, of a resume' 2 '--checkpoint-config: there is no' sessions resume r1 --checkpoint-config nonsense=1
-refuses 'what is no graph has none' 2 'checkpoint-config' sessions resume plain --checkpoint-config on_edge=true
+refuses_as 'a key that is none, of a resume' 2 'INVALID|argument||checkpoint_config||' sessions resume r1 --checkpoint-config nonsense=1
+refuses_as 'what is no graph has none' 2 'INVALID|argument|plain|checkpoint_config||repeat' sessions resume plain --checkpoint-config on_edge=true
 
 # ---- a damaged event hides only what it damages ----
 tidemark sessions new --id hurt >/dev/null

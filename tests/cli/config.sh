@@ -11,11 +11,11 @@ file=$XDG_CONFIG_HOME/tidemark/config.json
 check_is 'without a file the defaults count' 50 "$(tidemark config get max_turns)"
 check 'a check says so' eval "tidemark config check | grep -q 'ok (there is no file'"
 check 'looking makes no file' test ! -e "$XDG_CONFIG_HOME"
-refuses 'a key that is not set' 3 'model is not set' config get model
+refuses_as 'a key that is not set' 3 'NOT_FOUND|key||model||set_setting' config get model
 refuses_as 'an unknown key' 2 'INVALID|key||max_turn||' config get max_turn
 refuses_as 'an unknown key to be set' 2 'INVALID|key||modle||' config set modle x
-refuses 'no value' 2 'give either VALUE or --unset' config set model
-refuses 'a value and --unset' 2 'give either VALUE or --unset' config set model x --unset
+refuses_as 'no value' 2 'INVALID|argument||value||' config set model
+refuses_as 'a value and --unset' 2 'INVALID|argument||value||' config set model x --unset
 
 # ---- set and get ----
 check 'a key is set' tidemark config set max_turns 7
@@ -27,23 +27,23 @@ check_is 'and given back' '{"be": "brief"}' "$(tidemark config get system_prompt
 check_is 'as JSON it is quoted' '"{\"be\": \"brief\"}"' "$(tidemark config get system_prompt --json)"
 check 'JSON where the key is JSON' tidemark config set auto_approve_tools '["read", "grep"]'
 check_is 'kept as it was given' '["read", "grep"]' "$(tidemark config get auto_approve_tools)"
-refuses 'a value out of range' 2 'max_turns: must be a whole number from 1 to 1000000, not 0' config set max_turns 0
-refuses 'none' 2 'max_turns: must be a whole number from 1 to 1000000, and is empty' config set max_turns ''
-refuses 'a negative one' 2 'max_turns: must be a whole number from 1 to 1000000, not -3' config set max_turns -3
-refuses 'a word that is none' 2 'provider: must be one of: anthropic openai script' config set provider acme
-refuses 'JSON that is none' 2 'hooks: not JSON' config set hooks '[{'
-refuses 'a permission that is none' 2 "not 'denny'" config set permissions '[{"tool":"bash","permission":"denny"}]'
-refuses 'a hook at no event' 2 "'nowhere'" config set hooks '[{"event":"nowhere","action":"deny"}]'
+refuses_as 'a value out of range' 2 'INVALID|key||max_turns||' config set max_turns 0
+refuses_as 'none' 2 'INVALID|key||max_turns||' config set max_turns ''
+refuses_as 'a negative one' 2 'INVALID|key||max_turns||' config set max_turns -3
+refuses_as 'a word that is none' 2 'INVALID|key||provider||' config set provider acme
+refuses_as 'JSON that is none' 2 'INVALID|file|||1|' config set hooks '[{'
+refuses_as 'a permission that is none' 2 'INVALID|key||permissions||' config set permissions '[{"tool":"bash","permission":"denny"}]'
+refuses_as 'a hook at no event' 2 'INVALID|key||hooks||' config set hooks '[{"event":"nowhere","action":"deny"}]'
 check_is 'what was refused changed nothing' 7 "$(tidemark config get max_turns)"
 check 'a key is removed' tidemark config set max_turns --unset
 check_is 'and its default counts again' 50 "$(tidemark config get max_turns)"
 
 echo '{"permissions":[{"tool":"read*","permission":"ask"},{"tool":"bahs","permission":"deny"}]}' >mistyped.json
 check_is 'a rule for a tool that is none is a problem' "permission rule 2: there is no tool 'bahs': did you mean 'bash'?" "$(tidemark config check --config mistyped.json)"
-refuses 'a text that a hook needs is named as the manual names it' 2 'append_context needs "context" (or "text"), a string' config set hooks '[{"event":"turn_start","action":"append_context"}]'
+refuses_as 'a text that a hook needs is named as the manual names it' 2 'INVALID|key||hooks||' config set hooks '[{"event":"turn_start","action":"append_context"}]'
 
 # ---- a secret ----
-refuses 'a key itself is refused' 2 'a key itself does not belong in a file' config set api_key sk-SECRET
+refuses_as 'a key itself is refused' 2 'INVALID|key||api_key||' config set api_key sk-SECRET
 check_is 'and not repeated' '' "$(tidemark config set api_key sk-SECRET 2>&1 | grep SECRET)"
 check 'a reference is taken' tidemark config set api_key env:MY_KEY
 check_is 'and shown' env:MY_KEY "$(tidemark config get api_key)"
@@ -62,10 +62,10 @@ check_is 'else a variable does' variable "$(TIDEMARK_CONFIG=variable.json tidema
 check_is 'else it is in the XDG directory' home "$(tidemark config get model)"
 check_is 'or in the home' fallback "$(mkdir -p .config/tidemark && echo '{"model":"fallback"}' >.config/tidemark/config.json &&
     env -u XDG_CONFIG_HOME "$TIDE_BIN" config get model)"
-refuses 'a file that was named must be there' 3 'there is no such config file' config get model --config none.json
+refuses_as 'a file that was named must be there' 3 'NOT_FOUND|file||none.json||' config get model --config none.json
 check 'but a set makes it' tidemark config set model new --config made.json
 check_is 'so that it is' new "$(tidemark config get model --config made.json)"
-refuses 'an empty name' 2 'the path is empty' config get model --config ''
+refuses_as 'an empty name' 2 'INVALID|argument||config||' config get model --config ''
 
 # ---- layers ----
 check_is 'a variable wins' 3 "$(TIDEMARK_MAX_TURNS=3 tidemark config get max_turns)"
@@ -98,11 +98,11 @@ check_is 'the same as JSON' '6|0' "$(sqlite3 :memory: "SELECT json_array_length(
 printf '{"model": "x"\n"max_turns": 3}' >torn.json
 check 'a file that is not JSON: line and column' eval "tidemark config check --config torn.json | grep -q 'torn.json: not JSON: line 2, column 1'"
 refuses_as 'it is not used' 2 'INVALID|file||torn.json|2|' config get model --config torn.json
-refuses 'nor changed' 2 'not JSON: line 2, column 1' config set model y --config torn.json
+refuses_as 'nor changed' 2 'INVALID|file||*|2|' config set model y --config torn.json
 echo '{"modle": 1, "model": "m"}' >warned.json
 check_is 'an unknown key is only a warning' m "$(tidemark config get model --config warned.json 2>err)"
 check 'on standard error' grep -q "^tidemark: warned.json: unknown key 'modle': did you mean 'model'?" err
-refuses 'a directory is no file' 6 'directory' config get model --config .
+refuses_as 'a directory is no file' 6 'DENIED|file||.||replace_file' config get model --config .
 
 # ---- the log ----
 check_is 'nothing is logged by itself' '' "$(MY_KEY=k tidemark config check 2>&1 >/dev/null)"
@@ -144,15 +144,15 @@ refuses 'a store that is none' 2 "store of config.json: unknown kind of store 'f
 echo '{"store": "Files:x"}' >place/letters.json
 refuses 'or in other letters' 2 'store of config.json: unknown kind of store '"'Files:': did you mean files:?" sessions list --config place/letters.json
 check_is 'a check finds it' 1 "$(env -u TIDEMARK_STORE "$TIDE_BIN" config check --config place/letters.json | grep -c 'did you mean files:')"
-refuses 'and it is not written' 2 "unknown kind of store 'foo:'" config set store foo:x --config place/never.json
+refuses_as 'and it is not written' 2 'INVALID|key||store||' config set store foo:x --config place/never.json
 check 'at all' test ! -e place/never.json
 echo '{"store": "files:plain/"}' >place/plain.json
 check_is 'a store of plain files' s3 "$(tidemark sessions new --id s3 --config place/plain.json)"
 check 'beside the file as well' test -f place/plain/sessions/s3.messages.jsonl
 echo '{"store": 3}' >place/type.json
 refuses 'one of the wrong type' 2 'store: must be a string, not 3' sessions list --config place/type.json
-refuses 'a file that is not JSON is named' 2 'torn.json: not JSON' sessions list --config torn.json
-refuses 'one that was named must be there' 3 'there is no such config file' sessions list --config nothing.json
+refuses_as 'a file that is not JSON is named' 2 'INVALID|file||torn.json|2|' sessions list --config torn.json
+refuses_as 'one that was named must be there' 3 'NOT_FOUND|file||nothing.json||' sessions list --config nothing.json
 check 'whoever is told the store does not read it' tidemark sessions list --config torn.json --store home.db
 check 'help neither' tidemark help --config torn.json
 check 'nor does looking at the settings need a store' eval "tidemark config get max_turns --config place/home.json && test ! -e $XDG_DATA_HOME/tidemark"

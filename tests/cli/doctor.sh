@@ -85,7 +85,7 @@ check_is 'a whole check as well' '0 41' "$(tidemark doctor --json | json '$.forg
 refuses_as 'what is not found' 3 'NOT_FOUND|argument||forget||repeat' doctor --forget sessions:nobody
 refuses_as 'what is in order' 3 'NOT_FOUND|argument||forget||repeat' doctor --forget program
 refuses_as 'a check that there is not' 3 'NOT_FOUND|argument||forget||repeat' doctor --forget nonsense
-refuses 'both at once' 2 '--remember' doctor --forget sessions --remember sessions
+refuses_as 'both at once' 2 'INVALID|argument||forget||' doctor --forget sessions --remember sessions
 printf 'this is no list\n' >"$XDG_STATE_HOME/tidemark/doctor-forgotten.jsonl"
 check 'a list that cannot be read forgets nothing, and is a finding' eval "tidemark doctor | grep -q '^warn  forgotten .*doctor-forgotten.jsonl'"
 rm "$XDG_STATE_HOME/tidemark/doctor-forgotten.jsonl"

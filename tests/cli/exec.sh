@@ -78,17 +78,17 @@ else
 fi
 
 # ---- refused before anything is written ----
-refuses 'no program' 2 'PROGRAM is missing' exec
-refuses 'a missing program' 127 './nothing: no such program' exec -- ./nothing
-refuses 'a missing program of $PATH' 127 'no-such-program-here: no such program' exec -- no-such-program-here
+refuses_as 'no program' 2 'INVALID|argument||program||' exec
+refuses_as 'a missing program' 127 'NOT_FOUND|file||./nothing||' exec -- ./nothing
+refuses_as 'a missing program of $PATH' 127 'NOT_FOUND|file||no-such-program-here||' exec -- no-such-program-here
 echo x >plain
-refuses 'a file that may not be executed' 126 'may not be executed' exec -- ./plain
+refuses_as 'a file that may not be executed' 126 'DENIED|file||./plain||' exec -- ./plain
 mkdir dir
-refuses 'a directory' 126 'is a directory' exec -- ./dir
-refuses 'a variable that is not set' 2 '$NOT_SET_HERE is not set' exec --env HOME,NOT_SET_HERE -- true
-refuses 'a variable without a name' 2 'is not the name of a variable' exec --env HOME,,X -- true
+refuses_as 'a directory' 126 'DENIED|file||./dir||' exec -- ./dir
+refuses_as 'a variable that is not set' 2 'INVALID|argument||env||' exec --env HOME,NOT_SET_HERE -- true
+refuses_as 'a variable without a name' 2 'INVALID|argument||env||' exec --env HOME,,X -- true
 refuses 'an argument that is not UTF-8' 2 'argument 1 of the program is not valid UTF-8' exec -- true "$(printf 'a\377')"
-refuses 'a token descriptor that is not open' 2 '--token-fd 99: not an open descriptor' exec --token-fd 99 -- true
+refuses_as 'a token descriptor that is not open' 2 'INVALID|argument||token_fd||' exec --token-fd 99 -- true
 check 'none of that made a store' test ! -e s.db -a ! -e s.files
 
 # ---- how runs end ----
@@ -231,7 +231,7 @@ kill -KILL "$runner"
 wait "$runner" 2>/dev/null
 check 'the program dies with exec' wait_for gone "$(cat twice.pid)"
 check_is 'the session is interrupted' interrupted_startup "$(status_of tw)"
-refuses 'resume without the variable' 2 '$VALUE is not set' resume tw
+refuses_as 'resume without the variable' 2 'INVALID|argument||env||' resume tw
 cd dir || exit
 check_is 'resumed from elsewhere: in its own directory' "2 $work" "$(VALUE=2 tidemark resume tw)"
 cd .. || exit
@@ -240,7 +240,7 @@ refuses_as 'an unknown session' 3 'NOT_FOUND|session|nothing|||list_sessions' re
 tidemark sessions new --id plain >/dev/null
 refuses_as 'a session without a program' 2 'INVALID|session|plain|||start' resume plain
 check_is 'exec --resume is the same' 'again' "$(tidemark exec --session er -- sh -c '[ -e er ] && echo again || { touch er; exit 1; }' >/dev/null 2>&1; tidemark exec --resume er)"
-refuses 'exec --resume takes no program' 2 'omit' exec --resume er -- true
+refuses_as 'exec --resume takes no program' 2 'INVALID|argument||program||' exec --resume er -- true
 
 # A program that is gone, or has changed.
 script vanishes <<'E'
@@ -248,7 +248,7 @@ exit 1
 E
 tidemark exec --session van -- ./vanishes >/dev/null 2>&1
 mv vanishes away
-refuses 'a program that is gone' 127 'vanishes: no such program' resume van
+refuses_as 'a program that is gone' 127 'NOT_FOUND|file||*||' resume van
 script vanishes <<'E'
 echo other
 E

@@ -54,10 +54,10 @@ problem  \$.edges[2].to: edge 'alpha' → 'somewhere': there is no node 'somewhe
          one of: alpha
 
 4 problems" "$(tidemark graph check twice.json)"
-refuses 'no such file' 3 'read none.json: there is no such file: give the path of the file of a graph' graph check none.json
-refuses 'a directory' 2 'it is a directory: give the file of a graph' graph check .
+refuses_as 'no such file' 3 'NOT_FOUND|file||none.json||' graph check none.json
+refuses_as 'a directory' 2 'INVALID|file||.||' graph check .
 head -c 9000000 /dev/zero >huge.json
-refuses 'a file that is too big' 2 'too big for a graph' graph check huge.json
+refuses_as 'a file that is too big' 2 'TOO_BIG|file||huge.json||' graph check huge.json
 printf '{"tidemark_graph":1,"a\\u001b[31m":1}' >escape.json
 check_is 'nothing reaches the terminal as it is' '' "$(tidemark graph check escape.json | grep "$(printf '\033')")"
 
@@ -88,8 +88,8 @@ check_is 'no line is wider than asked for' 0 "$(tidemark graph show good.json --
 check 'colours when asked for' eval "tidemark graph show good.json --color always | grep -q \"\$(printf '\\033')\""
 check 'for Graphviz' eval "tidemark graph show good.json --dot | grep -qF '\"build\" -> \"ask\" [label=\"on failure\"'"
 check 'for Mermaid' eval "tidemark graph show good.json --mermaid | grep -qF 'n4 -.->|\"otherwise\"| n0'"
-refuses 'one picture at a time' 2 'give one of' graph show good.json --dot --mermaid
-refuses 'a graph with problems is not drawn' 2 'tidemark graph check bad.json' graph show bad.json
+refuses_as 'one picture at a time' 2 'INVALID|argument||dot||' graph show good.json --dot --mermaid
+refuses_as 'a graph with problems is not drawn' 2 'INVALID|file||bad.json||' graph show bad.json
 mkdir empty
 check_is 'without Graphviz it says so' \
     "tidemark: --svg needs Graphviz, and there is no program 'dot': install graphviz, or use --dot or --mermaid" \

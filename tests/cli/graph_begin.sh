@@ -52,7 +52,7 @@ check_status 'a run begins at an entry point' 7 tidemark run ../graph/g.json --s
 check_is 'and nothing before it runs' 0 "$(events d | grep -c '"node":"first"')"
 check 'which is stored with the run' eval "events d | grep run.started | grep -qF '\"entry\":\"late\"'"
 refuses 'one that is not there' 2 "the graph has no entry point 'early': it has late" run ../graph/g.json --session e --entry early
-refuses 'and leaves no session' 3 'e' sessions show e
+refuses_as 'and leaves no session' 3 'NOT_FOUND|session|e|||list_sessions' sessions show e
 
 # ---- retries of a map ----
 cat >map.json <<'END'

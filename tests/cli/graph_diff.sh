@@ -36,10 +36,10 @@ check_is 'what is the same' 'the same: 4 nodes' "$(tidemark graph diff old.json 
 sed 's/"id": "flow",/"id": "flow", "memory": {"m": 1},/' old.json >memory.json
 check 'and what is beside the nodes' eval "tidemark graph diff old.json memory.json | grep -q 'every node is the same; what differs'"
 check_is 'one of both from standard input' '1 of 4 nodes differ' "$(tidemark graph diff alike.json - <old.json | tail -n 1)"
-refuses 'not both' 2 'standard input can be one of both' graph diff - - <old.json
-refuses 'a file that is not there' 3 'none.json' graph diff old.json none.json
+refuses_as 'not both' 2 'INVALID|argument||new||' graph diff - - <old.json
+refuses_as 'a file that is not there' 3 'NOT_FOUND|file||none.json||' graph diff old.json none.json
 echo '{"tidemark_graph":1}' >bad.json
-refuses 'a graph that is wrong' 2 'tidemark graph check bad.json' graph diff old.json bad.json
+refuses_as 'a graph that is wrong' 2 'INVALID|file||bad.json||' graph diff old.json bad.json
 tidemark graph diff old.json new.json --json >out
 check 'as JSON' eval 'is_json <out'
 check_is 'with what a node needs and may be called' 'style approve' "$(json '$.nodes[2].needs[0]' <out) $(json '$.nodes[1].rename' <out)"

@@ -37,7 +37,7 @@ check_is 'the list says where and why' 's1 post' \
 check 'people see node, checkpoint and error' eval \
     "tidemark sessions list --status failed | grep -q \"^s1  failed  post  ckpt_.*node 'post' failed\""
 seq=$(last s1)
-refuses 'what was never stored is missed' 2 "node 'post' needs 'api_key', which is never stored" sessions resume s1
+refuses_as 'what was never stored is missed' 2 'INVALID|node|s1|post||repeat' sessions resume s1
 check_status 'a dry run is as wrong' 2 tidemark sessions resume s1 --dry-run
 check 'and says what to do' eval "tidemark sessions resume s1 --dry-run | grep -qF -- \"\`--set 'api_key=…'\`\""
 check 'also as JSON' eval 'tidemark sessions resume s1 --dry-run --json | is_json'
@@ -81,7 +81,7 @@ begin s3
 sed 's/"post"/"publish"/g' g.json >renamed.json
 refuses_as 'a node that is gone is named' 2 'INVALID|node|s3|post||repeat,repeat' sessions resume s3 --graph renamed.json --set api_key=good
 check_is 'with what it may be called now' '{"map":{"post":"publish"}}' "$(json '$.hints[0].arguments' <.err)"
-refuses 'a name that is not there' 2 "the graph has no node 'pub'" \
+refuses_as 'a name that is not there' 2 'INVALID|node|s3|pub||repeat' \
     sessions resume s3 --graph renamed.json --set api_key=good --map post=pub
 tidemark sessions resume s3 --graph renamed.json --set api_key=good --map post=publish >out 2>err
 check_is 'under its new name it goes on' 'told: 1' "$(cat out)"
@@ -100,7 +100,7 @@ tidemark sessions resume s4 --graph other.json --fallback --quiet >out 2>err
 check_is 'the newest checkpoint that fits is taken when asked for' 'fetch post fetch ' "$(happened)"
 check_is 'and it goes on from there' 'sent: 1' "$(cat out)"
 begin s5
-refuses 'a graph that is not there' 3 none.json sessions resume s5 --graph none.json
+refuses_as 'a graph that is not there' 3 'NOT_FOUND|file||none.json||' sessions resume s5 --graph none.json
 echo '{' >broken.json
 refuses 'a graph that is none' 2 broken.json sessions resume s5 --graph broken.json
 
@@ -110,12 +110,12 @@ cat >ask.json <<'END'
   {"id": "h", "type": "human_input", "question": "Which colour?", "outputs": ["colour"]}]}
 END
 check_status 'a graph that asks waits' 7 tidemark run ask.json --session w1 --quiet
-refuses 'going on is not answering' 2 'waits for input: Which colour?' sessions resume w1
+refuses_as 'going on is not answering' 2 'INVALID|session|w1|||answer,resume' sessions resume w1
 check_status 'it waits still' 2 tidemark sessions resume w1 --dry-run
-refuses 'one answer' 2 'give one of them' sessions resume w1 --input red --input-json '"red"'
+refuses_as 'one answer' 2 'INVALID|argument||input||' sessions resume w1 --input red --input-json '"red"'
 refuses_as 'a token that is none' 8 'TOKEN_MALFORMED|session|w1|||' sessions resume w1 --token nonsense --input red
 check_is 'the answer goes on' 'colour: red' "$(tidemark sessions resume w1 --input red --quiet)"
-refuses 'once' 2 'does not wait for an answer' sessions resume w1 --input red
+refuses_as 'once' 2 'INVALID|session|w1|||repeat,repeat' sessions resume w1 --input red
 
 # ---- what must happen once ----
 cat >once.json <<'END'
@@ -128,18 +128,18 @@ END
 : >log
 tidemark run once.json --session o1 --quiet >/dev/null 2>&1
 ckpt=$(tidemark sessions checkpoints o1 --type node_complete --ids | sed -n 1p)
-refuses 'going back past it is refused, and it is named' 4 'must happen once: pay' sessions resume o1 --checkpoint "$ckpt"
-refuses 'one of them' 2 'give one of them' sessions resume o1 --checkpoint "$ckpt" --reuse-effects --redo-effects
-refuses 'only where something happens again' 2 'only with --checkpoint' sessions resume o1 --reuse-effects
+refuses_as 'going back past it is refused, and it is named' 4 'EFFECTS|session|o1|||repeat,repeat' sessions resume o1 --checkpoint "$ckpt"
+refuses_as 'one of them' 2 'INVALID|argument||reuse_effects||' sessions resume o1 --checkpoint "$ckpt" --reuse-effects --redo-effects
+refuses_as 'only where something happens again' 2 'INVALID|argument||reuse_effects||' sessions resume o1 --reuse-effects
 : >ok
 check_is 'what it gave is used again' 'z: 1' "$(tidemark sessions resume o1 --checkpoint "$ckpt" --reuse-effects --quiet)"
 check_is 'it happened once' 'pay ' "$(happened)"
-refuses 'also in a fork' 4 'in a fork' sessions resume o1 --checkpoint "$ckpt"
+refuses_as 'also in a fork' 4 'EFFECTS|session|o1|||repeat' sessions resume o1 --checkpoint "$ckpt"
 check_is 'somebody says so' 'z: 1' "$(tidemark sessions resume o1 --checkpoint "$ckpt" --redo-effects --quiet 2>/dev/null)"
 check_is 'then it happens again' 'pay pay ' "$(happened)"
 rm ok
 tidemark run once.json --session o2 --quiet >/dev/null 2>&1
-refuses 'a name that is wrong is no permission' 2 "no node 'payy' that must happen once failed or was interrupted" sessions resume o2 --retry payy
+refuses_as 'a name that is wrong is no permission' 2 'INVALID|node|o2|payy||repeat' sessions resume o2 --retry payy
 
 tidemark sessions fork s1 --at "$(tidemark sessions checkpoints s1 --type node_complete --ids | sed -n 1p)" --id hand >/dev/null
 : >log
@@ -219,16 +219,16 @@ refuses_as 'and has to be' 2 'INVALID|node|p3|all#1[[]0]||repeat,repeat' session
 check_is 'with its keys' '{"happened":[{"name":"all#1[0]","output":{"x":null}}]}' "$(json '$.hints[0].arguments' <.err)"
 tidemark run items.json --session p4 --quiet >/dev/null 2>&1
 for given in '{"y":2}' '{"x":1,"y":2}'; do
-    refuses "a key that it has not is not taken as a value nor left out: $given" 2 "node 'all#1[0]' has no output 'y': its outputs are: x" \
+    refuses_as "a key that it has not is not taken as a value nor left out: $given" 2 'INVALID|node|p4|all#1\[0\]||repeat' \
         sessions resume p4 --happened "all#1[0]=$given"
 done
 for option in happened retry; do
-    refuses "a name that is not there is no permission: --$option" 2 \
-        "no node 'nosuch' that must happen once failed or was interrupted: these are open: all#1[0]" sessions resume p4 --$option nosuch
-    refuses "nor an item, --$option" 2 "no node 'all#1[7]' that must" resume p4 --$option 'all#1[7]'
+    refuses_as "a name that is not there is no permission: --$option" 2 'INVALID|node|p4|nosuch||repeat' \
+        sessions resume p4 --$option nosuch
+    refuses_as "nor an item, --$option" 2 'INVALID|node|p4|all#1\[7\]||repeat' resume p4 --$option 'all#1[7]'
 done
-refuses 'whatever it gave' 2 "no node 'nosuch' that must" sessions resume p4 --happened 'nosuch={"q":1}'
-refuses 'nor is what is no JSON' 2 "the result of node 'all#1[0]' is not a JSON object of its outputs" sessions resume p4 --happened 'all#1[0]={"x":'
+refuses_as 'whatever it gave' 2 'INVALID|node|p4|nosuch||repeat' sessions resume p4 --happened 'nosuch={"q":1}'
+refuses_as 'nor is what is no JSON' 2 'INVALID|node|p4|all#1\[0\]||repeat,repeat' sessions resume p4 --happened 'all#1[0]={"x":'
 check_is 'then it is taken as done' 'all: [{"y":2}]' "$(tidemark sessions resume p4 --happened 'all#1[0]={"x":{"y":2}}' --quiet)"
 : >paid
 check_status 'or it is tried again' 0 tidemark sessions resume p3 --retry 'all#1[0]' --quiet
@@ -240,11 +240,11 @@ END
 tidemark run steps.json --session p4 >out 2>err
 check 'steps that are used up need another graph' holds 'sessions resume p4 --graph NEW.json' <err
 offers 'why says so too' p4 ' --graph NEW.json'
-refuses 'as it is it is refused' 2 'give a graph that allows more: `--graph NEW.json`' sessions resume p4
+refuses_as 'as it is it is refused' 2 'INVALID|session|p4|||repeat' sessions resume p4
 sed 's/"max_steps": 1/"max_steps": 9/' steps.json >more.json
 check_is 'with it it goes on' 'b: 1' "$(tidemark sessions resume p4 --graph more.json --quiet)"
 begin p5
-refuses 'names the wrong way round are turned' 2 '`--map post=publish` gives its new name' \
+refuses_as 'names the wrong way round are turned' 2 'INVALID|node|p5|post||repeat,repeat' \
     sessions resume p5 --graph renamed.json --set api_key=good --map publish=post
 
 # ---- inside an agent's work ----
@@ -296,17 +296,17 @@ set_gives '"from a file"' 'k=-'
 set_gives '"of $HOME"' 'k=$VALUE'
 begin s6
 seq=$(last s6)
-refuses 'no key' 2 'the key first' sessions resume s6 --set =x
-refuses 'no value' 2 'the key first' sessions resume s6 --set key
-refuses 'no JSON' 2 '--set k: the value after := is not JSON' sessions resume s6 --set 'k:={'
+refuses_as 'no key' 2 'INVALID|argument||set||' sessions resume s6 --set =x
+refuses_as 'no value' 2 'INVALID|argument||set||' sessions resume s6 --set key
+refuses_as 'no JSON' 2 'INVALID|argument||set||' sessions resume s6 --set 'k:={'
 refuses 'no such file' 3 "open 'none': No such file or directory: name a file that can be read" sessions resume s6 --set k=@none
-refuses 'no such variable' 2 'the variable NONE_SUCH is not set' sessions resume s6 --set 'k=$NONE_SUCH'
-refuses 'no name of a variable' 2 'KEY==TEXT' sessions resume s6 --set 'k=$5'
-refuses 'a key twice' 2 'it is given twice' sessions resume s6 --set k=1 --set k=2
-refuses 'standard input twice' 2 'was taken by another' sessions resume s6 --set k=- --set l=- <value
+refuses_as 'no such variable' 2 'INVALID|argument||set||' sessions resume s6 --set 'k=$NONE_SUCH'
+refuses_as 'no name of a variable' 2 'INVALID|argument||set||' sessions resume s6 --set 'k=$5'
+refuses_as 'a key twice' 2 'INVALID|argument||set||' sessions resume s6 --set k=1 --set k=2
+refuses_as 'standard input twice' 2 'INVALID|argument||set||' sessions resume s6 --set k=- --set l=- <value
 printf '\377' >bytes
-refuses 'bytes that are no text' 2 'must be valid UTF-8' sessions resume s6 --set k=@bytes
-refuses 'no pair' 2 'give OLD=NEW' sessions resume s6 --map post
+refuses_as 'bytes that are no text' 2 'INVALID|argument||set||' sessions resume s6 --set k=@bytes
+refuses_as 'no pair' 2 'INVALID|argument||map||' sessions resume s6 --map post
 refuses_as 'no such session' 3 'NOT_FOUND|session|none|||list_sessions' sessions resume none
 refuses_as 'no such checkpoint' 3 'NOT_FOUND|checkpoint|s6|ckpt_none||list_checkpoints' sessions resume s6 --checkpoint ckpt_none
 check_is 'none of these wrote anything' "$seq" "$(last s6)"
@@ -363,7 +363,7 @@ at=$(printf '%s' "$marks" | json '$.checkpoints[2].seq')
 bad=$(printf '%s' "$marks" | json '$.checkpoints[2].checkpoint_id')
 good=$(printf '%s' "$marks" | json '$.checkpoints[1].checkpoint_id')
 damage d1 "$at"
-refuses 'a damaged checkpoint is refused by name' 5 "checkpoint '$bad'" sessions resume d1 --checkpoint "$bad" --set api_key=good
+refuses_as 'a damaged checkpoint is refused by name' 5 'CORRUPT|checkpoint|d1|*||repeat' sessions resume d1 --checkpoint "$bad" --set api_key=good
 : >log
 tidemark sessions resume d1 --set api_key=good --quiet >out 2>err
 check_is 'without a name the newest that can be read is taken' 'told: 1' "$(cat out)"
@@ -373,7 +373,7 @@ check_is 'what was complete there is not run again' 'post tell ' "$(happened)"
 check_status 'or when asked for' 0 tidemark sessions resume d1 --checkpoint "$bad" --fallback --set api_key=good
 begin d2
 damage d2 1
-refuses 'and when there is none, nothing begins anew in silence' 5 'no valid checkpoints found for session d2' \
+refuses_as 'and when there is none, nothing begins anew in silence' 5 'CORRUPT|||||' \
     sessions resume d2 --set api_key=good
 
 # ---- a full disk ----

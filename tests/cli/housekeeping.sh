@@ -34,7 +34,7 @@ check_is 'since then' '' "$(ids --since 2999-01-01T00:00:00Z)"
 check_is 'since a while ago' 'first third second' "$(ids --since 1h)"
 check_is 'with a kind' 'first third second' "$(ids --kind program --since 1d)"
 check_is 'of another kind there is none' '' "$(ids --kind chat)"
-refuses 'a time that is none' 2 'neither a duration nor a time' sessions list --since often
+refuses_as 'a time that is none' 2 'INVALID|argument||since||' sessions list --since often
 
 # ---- deleting ---------------------------------------------------------------------------------------------------------
 
@@ -55,9 +55,9 @@ put child run.started '{"run_id":"r2"}'
 put child run.waiting '{"run_id":"r2","wait_kind":"timer","due_at":"2999-01-01T00:00:00.000Z","wait_key":"r2/n/1"}'
 all=$(ids)
 
-refuses 'nothing to go by' 2 'or give filters' sessions delete
-refuses 'an id and a filter' 2 'not both' sessions delete first --status completed
-refuses 'nobody can be asked' 2 'give --yes' sessions delete --older-than 0s
+refuses_as 'nothing to go by' 2 'INVALID|argument||id||' sessions delete
+refuses_as 'an id and a filter' 2 'INVALID|argument||id||' sessions delete first --status completed
+refuses_as 'nobody can be asked' 2 'INVALID|argument||yes||' sessions delete --older-than 0s
 check_is 'and nothing is gone' "$all" "$(ids)"
 check_is 'a dry run shows what is over' 'failed first parent second third' \
     "$(tidemark sessions delete --older-than 0s --dry-run --json | python3 -c 'import json,sys; print(" ".join(sorted(s["session_id"] for s in json.load(sys.stdin)["sessions"])))')"
@@ -101,7 +101,7 @@ tidemark config set retention 1ms
 check 'recovery applies it' eval "tidemark recover | grep -q ', 2 older than .retention. deleted'"
 check_is 'never what waits, is interrupted, has a queue or is forked from' 'asks cut parent queued' "$(ids | tr ' ' '\n' | sort | paste -sd ' ')"
 check 'what is forked from goes when its forks are gone' eval "tidemark recover >/dev/null; ! tidemark sessions show parent 2>/dev/null"
-refuses 'a time that is none' 2 'retention' config set retention often
+refuses_as 'a time that is none' 2 'INVALID|key||retention||' config set retention often
 
 begin_screen 'at a terminal'
 for i in $(seq 52); do tidemark sessions new --id "n$i" >/dev/null; done

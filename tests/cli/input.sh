@@ -6,14 +6,14 @@
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 
 # Nothing of a bad call may make a store.
-refuses 'a new id that leads elsewhere' 2 'is not an id' sessions new --id ../x
-refuses 'metadata that is malformed' 2 '--metadata' sessions new --metadata '{"a":'
-refuses 'metadata that is no object' 2 'must be a JSON object' sessions new --metadata '[1]'
-refuses 'metadata with a lone surrogate' 2 'lone surrogate' sessions new --metadata '{"a":"\udfff"}'
-refuses 'metadata that is too deep' 2 'nesting' sessions new --metadata "{\"a\":$(repeat 200 '[')$(repeat 200 ']')}"
-refuses 'a title that is not UTF-8' 2 'not valid UTF-8' sessions new --title "$(printf 'a\xc3(')"
-refuses 'a title with an overlong form' 2 'not valid UTF-8' sessions new --title "$(printf '\xc0\xaf')"
-refuses 'a directory name that is not UTF-8' 2 'not valid UTF-8' sessions new --working-dir "$(printf '/\xff')"
+refuses_as 'a new id that leads elsewhere' 2 'INVALID|argument||id||' sessions new --id ../x
+refuses_as 'metadata that is malformed' 2 'INVALID|file|||1|' sessions new --metadata '{"a":'
+refuses_as 'metadata that is no object' 2 'INVALID|argument||metadata||' sessions new --metadata '[1]'
+refuses_as 'metadata with a lone surrogate' 2 'INVALID|file|||1|' sessions new --metadata '{"a":"\udfff"}'
+refuses_as 'metadata that is too deep' 2 'INVALID|file|||1|' sessions new --metadata "{\"a\":$(repeat 200 '[')$(repeat 200 ']')}"
+refuses_as 'a title that is not UTF-8' 2 'INVALID|argument||title||' sessions new --title "$(printf 'a\xc3(')"
+refuses_as 'a title with an overlong form' 2 'INVALID|argument||title||' sessions new --title "$(printf '\xc0\xaf')"
+refuses_as 'a directory name that is not UTF-8' 2 'INVALID|argument||working_dir||' sessions new --working-dir "$(printf '/\xff')"
 check 'no store was made' test ! -e data
 
 tidemark sessions new --id s --title t >/dev/null
@@ -26,28 +26,28 @@ long=$(repeat 65 a)
 long_ok=$(repeat 64 a)
 for bad in ../x a/b .. . /etc/passwd 'a b' 'a.b' 'é' '' "$long" "$(printf 'a\nb')"; do
     shown=$(printf %s "${bad:0:12}" | tr '\n' ' ')
-    refuses "show '$shown'" 2 'is not a session id' sessions show "$bad"
-    refuses "log append '$shown'" 2 'is not a session id' log append "$bad" --kind x.y
-    refuses "delete '$shown'" 2 'is not a session id' sessions delete "$bad"
-    refuses "new --id '$shown'" 2 'is not an id' sessions new --id "$bad"
-    refuses "inspect '$shown'" 2 'is not a checkpoint id' sessions inspect s "$bad"
-    refuses "fork --at '$shown'" 2 'is not a seq or a checkpoint id' sessions fork s --at "$bad"
+    refuses_as "show '$shown'" 2 'INVALID|argument||id||' sessions show "$bad"
+    refuses_as "log append '$shown'" 2 'INVALID|argument||id||' log append "$bad" --kind x.y
+    refuses_as "delete '$shown'" 2 'INVALID|argument||id||' sessions delete "$bad"
+    refuses_as "new --id '$shown'" 2 'INVALID|argument||id||' sessions new --id "$bad"
+    refuses_as "inspect '$shown'" 2 'INVALID|argument||checkpoint||' sessions inspect s "$bad"
+    refuses_as "fork --at '$shown'" 2 'INVALID|argument||at||' sessions fork s --at "$bad"
 done
-refuses 'an id that begins with -' 2 'is not a session id' sessions show -- -a
+refuses_as 'an id that begins with -' 2 'INVALID|argument||id||' sessions show -- -a
 check_is 'an id of 64 characters' "$long_ok" "$(tidemark sessions new --id "$long_ok")"
 
 # ---- numbers ----
 for bad in -1 0 9223372036854775808 99999999999999999999999 -9223372036854775809 1.5 1e3 0x10 abc '' ' 1' '1 '; do
     [ "$bad" = 0 ] || refuses "list --limit '$bad'" 2 '--limit' sessions list --limit "$bad" # 0: all
-    refuses "log show --from '$bad'" 2 '--from' log show s --from "$bad"
+    refuses_as "log show --from '$bad'" 2 'INVALID|argument||from||' log show s --from "$bad"
 done
 for bad in -1 0 9223372036854775808 99999999999999999999999 1.5 '' ' 1'; do
-    refuses "rollback --to '$bad'" 2 '--to' sessions rollback s --to "$bad"
+    refuses_as "rollback --to '$bad'" 2 'INVALID|argument||to||' sessions rollback s --to "$bad"
 done
 refuses_as 'rollback --to a word is a checkpoint that is not there' 3 'NOT_FOUND|checkpoint|s|1e3||list_checkpoints' sessions rollback s --to 1e3
 check 'the largest number' tidemark sessions list --limit 9223372036854775807
 check_is 'the largest seq' '' "$(tidemark log show s --from 9223372036854775807)"
-refuses 'the largest seq of a state' 3 'its last event' state s --at 9223372036854775807
+refuses_as 'the largest seq of a state' 3 'NOT_FOUND|event|s||9223372036854775807|show_log' state s --at 9223372036854775807
 
 # ---- event data ----
 append() {
@@ -94,25 +94,25 @@ printf '\xef\xbb\xbf{}' >utf8-bom.json
 append 'a byte order mark' 'byte order mark' --kind a.b --data @utf8-bom.json
 append 'a byte order mark in an argument' 'byte order mark' --kind a.b --data "$(cat utf8-bom.json)"
 append 'a file of another encoding' 'not valid JSON' --kind a.b --data @bom.json
-refuses 'append: a file that is not there' 3 'No such file' log append s --kind a.b --data @nothing
-refuses 'append: a directory' 6 'directory' log append s --kind a.b --data @.
+refuses_as 'append: a file that is not there' 3 'NOT_FOUND|file||nothing||' log append s --kind a.b --data @nothing
+refuses_as 'append: a directory' 6 'DENIED|file||.||replace_file' log append s --kind a.b --data @.
 check 'append: 128 levels are taken' tidemark log append "$long_ok" --kind a.b --data "{\"a\":$(repeat 127 '[')$(repeat 127 ']')}"
 check_is 'append: numbers keep their text' '"kind":"a.b","a":[1E400,-0,0.10,123456789012345678901234567890]}' \
     "$(tidemark log append "$long_ok" --kind a.b --data '{"a":[1E400,-0,0.10,123456789012345678901234567890]}' >/dev/null; tidemark log show "$long_ok" --last 1 | cut -d, -f 3-)"
 
 # ---- the rest ----
-refuses 'a store of an unknown kind' 2 'unknown kind of store' --store postgres://x sessions list
-refuses 'an empty store path' 2 'the path is empty' --store '' sessions list
-refuses 'an empty path behind sqlite:' 2 'the path is empty' --store sqlite: sessions list
-refuses 'an empty path behind files:' 2 'the path is empty' --store 'files: ' store init
-refuses 'a store path that is too long' 2 'name a shorter one with --store' --store "/$(repeat 5000 x)" sessions list
-refuses 'a name in it that is too long' 2 'name another place with --store' --store "./$(repeat 600 x)" store init
-refuses 'a kind of store in other letters' 2 'did you mean files:?' --store Files:d store init
-refuses 'a kind of store alone' 2 "'files' is a kind of store: give files:DIR" --store files store init
+refuses_as 'a store of an unknown kind' 2 'INVALID|argument||store||' --store postgres://x sessions list
+refuses_as 'an empty store path' 2 'INVALID|argument||store||' --store '' sessions list
+refuses_as 'an empty path behind sqlite:' 2 'INVALID|argument||store||' --store sqlite: sessions list
+refuses_as 'an empty path behind files:' 2 'INVALID|argument||store||' --store 'files: ' store init
+refuses_as 'a store path that is too long' 2 'INVALID|argument||store||' --store "/$(repeat 5000 x)" sessions list
+refuses_as 'a name in it that is too long' 2 'INVALID|file||||' --store "./$(repeat 600 x)" store init
+refuses_as 'a kind of store in other letters' 2 'INVALID|argument||store||' --store Files:d store init
+refuses_as 'a kind of store alone' 2 'INVALID|argument||store||' --store files store init
 TIDEMARK_STORE=SQLite refuses 'also from the environment' 2 "'SQLite' is a kind of store: give sqlite:PATH" store init
-refuses 'a kind of store that is none, in other letters' 2 "unknown kind of store 'Postgres:'" --store Postgres:x store init
-refuses 'the home of somebody else' 2 'give the whole path' --store 'files:~nobody/x' store init
-refuses 'a store on another machine' 2 'give files:/DIR or files:DIR' --store files://x/y store init
+refuses_as 'a kind of store that is none, in other letters' 2 'INVALID|argument||store||' --store Postgres:x store init
+refuses_as 'the home of somebody else' 2 'INVALID|argument||store||' --store 'files:~nobody/x' store init
+refuses_as 'a store on another machine' 2 'INVALID|argument||store||' --store files://x/y store init
 check 'three slashes are one' eval "tidemark --store files://$PWD/abs store init && test -f abs/store.json"
 check_is 'of a home that is the root as well' "files:$PWD/abs" "$(HOME=/ tidemark --store "files:~$PWD/abs" store init)"
 check 'a name that is only like one' tidemark --store ./files store init

@@ -156,7 +156,7 @@ begin exec --session itself -- ./lives_itself
 check 'a program that can escape' wait_for test -s pid.program
 kill_both
 over
-refuses 'resume is refused while the program lives on' 4 "process $(cat pid.program)" resume itself
+refuses_as 'resume is refused while the program lives on' 4 'ALIVE|||||' resume itself
 kill -KILL "$(cat pid.program)"
 check 'when that is gone' wait_for nobody
 touch go
@@ -305,7 +305,7 @@ check_is 'it runs; one token.consumed, one run.resumed' 'running 1 1' \
 kill -KILL $run
 over
 check 'killed: nothing is left of it' wait_for nobody
-refuses 'killed: the token was used all the same' 8 'used already' resume asked --token "$(cat token)"
+refuses_as 'killed: the token was used all the same' 8 'TOKEN_CONSUMED|||||' resume asked --token "$(cat token)"
 touch go
 check 'killed: it goes on without one' tidemark resume asked
 check_is 'killed: with the answer that was given' 2 "$(ran 'got word')"
@@ -319,7 +319,7 @@ expired() {
     [ "$(member brief status)" = interrupted_waiting ]
 }
 check 'it is over by itself' wait_for expired
-refuses 'an expired token says so' 8 'has expired' resume brief --token "$(cat token)"
+refuses_as 'an expired token says so' 8 'TOKEN_EXPIRED|session|brief|||rotate_token' resume brief --token "$(cat token)"
 check 'recovery writes it down' tidemark recover
 check_is 'once' '1 interrupted_waiting' "$(count brief token.expired) $(member brief status)"
 
@@ -331,7 +331,7 @@ begin sessions send message 'the news'
 check 'a message begins it anew' wait_for test -s pid.step
 check_is 'it runs, with a new run' 'running 2' "$(member message status) $(count message run.started)"
 check_is 'it got the message' 1 "$(ran 'got the news')"
-refuses 'the old token is revoked' 8 'revoked' resume message --token "$(cat old)"
+refuses_as 'the old token is revoked' 8 'TOKEN_REVOKED|||||' resume message --token "$(cat old)"
 check_is 'with an event' 1 "$(count message token.revoked)"
 kill -KILL $run
 over

@@ -63,9 +63,9 @@ fails_as 'of another fault the line' 2 'INVALID|file|||1|' log append s - <<<'[1
 refuses_as 'the field of one event' 2 'INVALID|field|s|content||' log append s --kind message.user --data '{"text":"hi"}'
 echo '{"kind":"a.b"}' >own-kind
 # The lease is taken before the first line.
-fails 'a line with a kind of its own beside --kind' 2 'line 1: has its own "kind", but '"'c.d'"' is given' log append s - --kind c.d <own-kind
-refuses 'data beside a stream' 2 'does not go with -' log append s - --data '{}' </dev/null
-refuses 'another operand than -' 2 'only - (standard input)' log append s file
+fails_as 'a line with a kind of its own beside --kind' 2 'INVALID|file|||1|repeat' log append s - --kind c.d <own-kind
+refuses_as 'data beside a stream' 2 'INVALID|argument||data||' log append s - --data '{}' </dev/null
+refuses_as 'another operand than -' 2 'INVALID|argument||_||' log append s file
 
 # ---- ranges ----
 tidemark sessions new --id r >/dev/null
@@ -78,10 +78,10 @@ check_is 'more than there are' '1 2 3 4 5 6' "$(tidemark log show r --last 100 |
 check_is 'behind the end' '' "$(tidemark log show r --from 100)"
 check_is 'of a kind' '2 4 6' "$(tidemark log show r --kind k.0 | seqs)"
 check_is 'of kinds that begin so' '2 3 4 5 6' "$(tidemark log show r --kind 'k.*' | seqs)"
-refuses 'from behind to' 2 'is after' log show r --from 4 --to 3
-refuses 'a negative from' 2 'is too small' log show r --from -1
-refuses 'a huge from' 2 'is too big' log show r --from 9223372036854775808
-refuses 'no session' 2 'give one session, or --all' log show
+refuses_as 'from behind to' 2 'INVALID|argument||from||' log show r --from 4 --to 3
+refuses_as 'a negative from' 2 'INVALID|argument||from||' log show r --from -1
+refuses_as 'a huge from' 2 'INVALID|argument||from||' log show r --from 9223372036854775808
+refuses_as 'no session' 2 'INVALID|argument||id||' log show
 if on_files; then
     refuses 'all sessions: there is no order over them' 2 'no order over all sessions' log show --all
     refuses 'and none to follow' 2 'no order over all sessions' log show --all --follow
@@ -147,7 +147,7 @@ holder=$!
 exec 6>feed
 echo '{"kind":"held.one"}' >&6
 wait_for has_lines acks 0
-refuses 'another writer is told who holds it' 4 "process $holder" log append r --kind x.y
+refuses_as 'another writer is told who holds it' 4 'HELD|session|r|||' log append r --kind x.y
 refuses_as 'delete as well' 4 'HELD|session|r|||' sessions delete r
 check_is 'but inputs are taken' '{"seq":10}' "$(tidemark log append r --input --kind queue.added --data '{"queue_id":"q1","content":"more"}')"
 refuses 'what is not an input is not' 2 'not an input' log append r --input --kind message.user --data '{"content":"x"}'
@@ -204,9 +204,9 @@ fi
 check_is 'an event of many MiB' '{"seq":2}' "$(tidemark sessions new --id big >/dev/null; tidemark log append big - <big.jsonl)"
 check_is 'comes back byte for byte' "$(sed 's/^{//' big.jsonl | md5sum)" "$(tidemark log show big --from 2 | sed 's/.*"kind"/"kind"/' | md5sum)"
 export TIDEMARK_MAX_RECORD_BYTES=5000
-fails 'a line over the limit' 2 'line 1' log append big - <big.jsonl
-refuses 'data over the limit' 2 'limit' log append big --kind x.y --data "{\"s\":\"$(repeat 5001 x)\"}"
-refuses 'a file over the limit' 2 'longer than' log append big --kind x.y --data @big.jsonl
+fails_as 'a line over the limit' 2 'TOO_BIG|||||' log append big - <big.jsonl
+refuses_as 'data over the limit' 2 'TOO_BIG|session|big|||' log append big --kind x.y --data "{\"s\":\"$(repeat 5001 x)\"}"
+refuses_as 'a file over the limit' 2 'TOO_BIG|file||big.jsonl||' log append big --kind x.y --data @big.jsonl
 export TIDEMARK_MAX_RECORD_BYTES=lots
 refuses 'a limit that is no number' 2 'TIDEMARK_MAX_RECORD_BYTES' log show big
 unset TIDEMARK_MAX_RECORD_BYTES

@@ -87,8 +87,8 @@ tidemark config set notify_on '["failed"]'
 tidemark exec --session quiet -- true >/dev/null 2>&1
 check_is 'what notify_on does not name is not marked' 0 "$(tidemark log show quiet --json | grep -c '"notify":true')"
 tidemark config set notify_on '["waiting","interrupted","failed","completed"]'
-refuses 'a word that is no transition is refused' 2 'may hold: waiting interrupted failed completed' config set notify_on '["ended"]'
-refuses 'a program that is not a list is refused' 2 'must be' config set notify '"sh -c x"'
+refuses_as 'a word that is no transition is refused' 2 'INVALID|key||notify_on||' config set notify_on '["ended"]'
+refuses_as 'a program that is not a list is refused' 2 'INVALID|key||notify||' config set notify '"sh -c x"'
 
 check 'config check names a program that is not there' holds 'notify: ' < <(TIDEMARK_NOTIFY='["/nonexistent/tell"]' tidemark config check)
 

@@ -259,9 +259,9 @@ check_is 'one that is damaged is said, and in nobody else'"'"'s way' '5 1 interr
 check 'and there is a summary' grep -q '^[0-9]* checked, [0-9]* interrupted, ' out
 
 # ---- usage ----
-refuses '--auto-resume alone' 2 '--auto-resume goes with --run-due' recover --auto-resume live
-refuses '--interval alone' 2 '--interval goes with --watch' recover --interval 5s
-refuses 'a watch that does nothing' 2 'give one of them' recover --watch --dry-run
-refuses 'a key that can be read only once' 2 'give --key-file' --key-fd 3 recover --run-due 3<key
+refuses_as '--auto-resume alone' 2 'INVALID|argument||auto_resume||' recover --auto-resume live
+refuses_as '--interval alone' 2 'INVALID|argument||interval||' recover --interval 5s
+refuses_as 'a watch that does nothing' 2 'INVALID|argument||watch||' recover --watch --dry-run
+refuses_as 'a key that can be read only once' 2 'INVALID|argument||run_due||' --key-fd 3 recover --run-due 3<key
 TIDEMARK_AUTO_RESUME=maybe refuses 'a word in the environment that means nothing' 2 "'maybe' is none of" recover --run-due
 finish

@@ -63,7 +63,7 @@ check_is 'the run that was cut has ended before' 'run.interrupted session.rolled
 killed c1 pay.json
 ckpt=$(first c1 2)
 seq=$(last c1)
-refuses 'without a choice it is in the way' 4 'must happen once: pay' sessions resume c1 --checkpoint "$ckpt"
+refuses_as 'without a choice it is in the way' 4 'EFFECTS|session|c1|||repeat,repeat' sessions resume c1 --checkpoint "$ckpt"
 refuses_as 'there is nothing to use again' 10 'UNSETTLED|node|*|pay||repeat,repeat' \
     sessions resume c1 --checkpoint "$ckpt" --reuse-effects
 check_status 'a dry run is as wrong' 10 tidemark sessions resume c1 --checkpoint "$ckpt" --reuse-effects --dry-run
@@ -128,10 +128,10 @@ check_is 'none of them happened again' 'a pay ' "$(world)"
 
 # ---- words that contradict each other, or what is there ----
 killed o1 pay.json
-refuses 'happened, and not' 2 "node 'pay' cannot have happened and run again" sessions resume o1 --happened pay --retry pay
-refuses 'two new names' 2 "'pay' gets two new names, 'buy' and 'z'" \
+refuses_as 'happened, and not' 2 'INVALID|node|o1|pay||repeat' sessions resume o1 --happened pay --retry pay
+refuses_as 'two new names' 2 'INVALID|node|o1|pay||repeat' \
     sessions resume o1 --graph buy.json --map pay=buy --map pay=z
-refuses 'a node that is there is not forgotten as another' 2 "'pay' is in this graph, and 'z' is another node" \
+refuses_as 'a node that is there is not forgotten as another' 2 'INVALID|node|o1|pay||repeat,repeat' \
     sessions resume o1 --map pay=z
 refuses_as 'who said --fallback is not told to' 10 'UNSETTLED|node|*|pay||repeat,repeat' \
     sessions resume o1 --checkpoint "$(first o1 2)" --reuse-effects --fallback
@@ -162,7 +162,7 @@ check_status 'which works' 0 tidemark resume st1 --retry one
 
 # ---- other names ----
 killed n1 pay.json
-refuses 'a name that is not there: what it looks like now' 2 "the graph has no node 'qqqq': did you mean 'buy'?" \
+refuses_as 'a name that is not there: what it looks like now' 2 'INVALID|node|n1|qqqq||repeat' \
     sessions resume n1 --graph buy.json --map pay=qqqq
 check_is 'the old name is understood beside --map' 'z: 1' \
     "$(tidemark sessions resume n1 --graph buy.json --map pay=buy --happened pay --set paid:=1 --quiet)"
@@ -189,7 +189,7 @@ check_is 'a dry run of a damaged one lists what is complete and what would run' 
 check_is 'also as JSON' pay "$(tidemark sessions resume d1 --dry-run --json 2>/dev/null | json '$.nodes_to_run[0].node')"
 killed d2 pay.json
 damaged d2
-refuses 'what is known to have begun is not done again in a fork' 4 'must happen once: pay: `--fallback --redo-effects` allows it' sessions resume d2
+refuses_as 'what is known to have begun is not done again in a fork' 4 'EFFECTS|session|d2|||repeat' sessions resume d2
 check_is 'and was not' 'a pay ' "$(world)"
 check_status 'unless somebody says so' 0 tidemark sessions resume d2 --fallback --redo-effects --quiet
 # A log that is long enough is opened from a snapshot: only who goes back comes to what is damaged.

@@ -82,24 +82,24 @@ check_is 'as the flags say' 5 "$(json '$.checkpoints' <out)"
 id=$(json '$.session_id' <out)
 check 'which is recorded' eval "tidemark log show '$id' | grep '\"kind\":\"run.started\"' | holds '\"checkpoint_on_edge\":true'"
 before=$(sessions)
-refuses 'a checkpoint key that is none' 2 "there is no 'foo': use one of checkpoint_on_node_start" run chain.json --checkpoint foo=1
-refuses 'one without a value' 2 'give KEY=VALUE' run chain.json --checkpoint async_checkpoint
-refuses 'a value that is none' 2 "'maybe' is no value" run chain.json --checkpoint async_checkpoint=maybe
+refuses_as 'a checkpoint key that is none' 2 'INVALID|argument||checkpoint||' run chain.json --checkpoint foo=1
+refuses_as 'one without a value' 2 'INVALID|argument||checkpoint||' run chain.json --checkpoint async_checkpoint
+refuses_as 'a value that is none' 2 'INVALID|argument||checkpoint||' run chain.json --checkpoint async_checkpoint=maybe
 refuses 'a value of another type' 2 'must be true or false' run chain.json --checkpoint async_checkpoint=7
-refuses 'both' 2 'give one of them' run chain.json --checkpoint async_checkpoint=false --no-checkpoints
+refuses_as 'both' 2 'INVALID|argument||no_checkpoints||' run chain.json --checkpoint async_checkpoint=false --no-checkpoints
 
 # ---- what is refused makes no session ----
-refuses 'a file that is not there' 3 'none.json' run none.json
-refuses 'a directory' 2 'it is a directory: give the file of a graph' run .
-refuses 'an option that is none' 2 "unknown option '--bogus'" run chain.json --bogus
-refuses 'no graph' 2 'GRAPH is missing' run
-refuses 'a key without a value' 2 'give KEY=TEXT' run chain.json --set word
-refuses 'a JSON value that is none' 2 'word' run chain.json --set 'word:={'
+refuses_as 'a file that is not there' 3 'NOT_FOUND|file||none.json||' run none.json
+refuses_as 'a directory' 2 'INVALID|file||.||' run .
+refuses_as 'an option that is none' 2 'INVALID|argument||bogus||' run chain.json --bogus
+refuses_as 'no graph' 2 'INVALID|argument||graph||' run
+refuses_as 'a key without a value' 2 'INVALID|argument||set||' run chain.json --set word
+refuses_as 'a JSON value that is none' 2 'INVALID|argument||set||' run chain.json --set 'word:={'
 refuses 'a file of a value that is not there' 3 'gone' run chain.json --set word=@gone
-refuses 'the graph and a value from standard input' 2 'standard input is the graph' run - --set word=- <chain.json
-refuses '--json and a stream' 2 'give one of them' run chain.json --json --output stream-json
-refuses 'a script and another provider' 2 'give one of them' run chain.json --script x --provider openai
-refuses 'a descriptor that is closed' 2 'not an open descriptor' run chain.json --token-fd 77
+refuses_as 'the graph and a value from standard input' 2 'INVALID|argument||set||' run - --set word=- <chain.json
+refuses_as '--json and a stream' 2 'INVALID|argument||output||' run chain.json --json --output stream-json
+refuses_as 'a script and another provider' 2 'INVALID|argument||script||' run chain.json --script x --provider openai
+refuses_as 'a descriptor that is closed' 2 'INVALID|argument||token_fd||' run chain.json --token-fd 77
 echo '{"tidemark_graph": 1,' >half.json
 run half.json
 check_is 'half a JSON' '2 1' "$got $(grep -c '^problem  \$: not JSON' err)"
@@ -122,7 +122,7 @@ echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"functi
 refuses 'a callback' 2 "calls 'f', which is registered by a program" run callback.json
 echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"event_loop","prompt":"Hi","model":"m"}]}' >agent.json
 refuses_as 'an agent without a key' 2 'INVALID|key||*||set_setting' run agent.json
-refuses 'a script that is not there' 3 'none.json' run agent.json --script none.json
+refuses_as 'a script that is not there' 3 'NOT_FOUND|file||none.json||' run agent.json --script none.json
 check_is 'none of them left a session' "$before" "$(sessions)"
 
 # ---- nodes that fail ----
@@ -154,7 +154,7 @@ check_is 'a node that fails' 1 "$got"
 check_is 'one line says which, why and what to do' \
     "tidemark: node 'b' failed: exit status 3: boom: \`tidemark sessions resume $id\` continues" "$(tail -n 1 err)"
 check_is 'nothing is printed' '' "$(cat out)"
-refuses_as 'a session in the middle of a graph takes no other' 4 'EXISTS|session|*|||resume' run chain.json --session "$id"
+refuses_as 'a session in the middle of a graph takes no other' 4 "EXISTS|session|$id|||resume" run chain.json --session "$id"
 check 'why names the node' eval "tidemark why '$id' | grep -q \"node 'b' failed: exit status 3: boom\""
 check 'and the command' eval "tidemark why '$id' | grep -q '  tidemark sessions resume $id\$'"
 check_is 'it is listed as failed' "$id" "$(tidemark sessions list --agent chain --status failed --ids)"
@@ -163,7 +163,7 @@ tidemark resume "$id" >out 2>err
 check_is 'resume goes on' '0 sum: 3' "$? $(head -n 1 out)"
 check_is 'what was complete is not run again' 1 "$(tidemark log show "$id" | grep '"kind":"node.started"' | grep -c '"node":"a"')"
 check_is 'what failed is' 2 "$(wc -l <calls)"
-refuses_as 'what is complete is not resumed' 2 'INVALID|session|*|||list_checkpoints,repeat' resume "$id"
+refuses_as 'what is complete is not resumed' 2 "INVALID|session|$id|||list_checkpoints,repeat" resume "$id"
 check 'why offers a checkpoint then' eval "tidemark why '$id' | grep -q 'sessions resume $id --checkpoint'"
 run chain.json --session "$id"
 check_is 'a complete session can run another' 0 "$got"
@@ -181,7 +181,7 @@ run ask.json
 check_is 'a question parks it' 7 "$got"
 check 'it is shown' eval "grep -q '^  question  Ship 1.2?' err && grep -q '^  answer    tidemark resume $id --token rt_' err"
 token=$(sed -n 's/.*--token \(rt_[^ ]*\).*/\1/p' err)
-refuses_as 'a token that is wrong' 8 'TOKEN_MALFORMED|session|*|||' resume "$id" --token "rt_x.y" --input yes
+refuses_as 'a token that is wrong' 8 "TOKEN_MALFORMED|session|$id|||" resume "$id" --token "rt_x.y" --input yes
 tidemark resume "$id" --token "$token" --input yes >out 2>err
 check_is 'the token answers it' '0 url: u' "$? $(cat out)"
 exec 5>token

@@ -47,8 +47,6 @@ for how in fail die wait nap; do
     actions='resume,start'
     [ "$how" = wait ] && actions='answer,start'
     refuses_as "after '$how' a new run is refused" 4 "UNFINISHED|session|$how|||$actions" exec --session "$how" -- ./pays "$how"
-    refuses "after '$how' it names the resume" 4 "\`tidemark resume $how" exec --session "$how" -- ./pays "$how"
-    refuses "after '$how' it names the new run" 4 "\`tidemark exec --new-run --session $how -- PROGRAM\`" exec --session "$how" -- ./pays "$how"
     check_is "after '$how' nothing was repeated" 1 "$(ran pay)"
 done
 touch go
@@ -66,7 +64,7 @@ check 'and says so' grep -qx 'tidemark: a new run begins; the last run of this s
 tidemark cancel nap >/dev/null
 tidemark exec --session nap -- ./pays nap >out 2>err
 check 'after a cancelled run, too' grep -qx 'tidemark: a new run begins; the last run of this session was cancelled' err
-refuses 'a new run needs a session' 2 '--new-run needs --session ID' exec --new-run -- true
+refuses_as 'a new run needs a session' 2 'INVALID|argument||session||' exec --new-run -- true
 rm go
 
 # A step that must happen once and was cut inside: a new run names it, and after a cancel it is not begun unasked.
@@ -115,7 +113,7 @@ check_is 'the step happened once' 1 "$(ran pay)"
 mv pays gone
 check_is 'the record answers when the program is gone' shipped "$(ensure e -- ./pays fail 2>/dev/null)"
 mv gone pays
-refuses 'another program is not what is recorded' 2 "runs another program: './pays'" exec --ensure --session e -- ./pays wait
+refuses_as 'another program is not what is recorded' 2 'INVALID|session|e|||start' exec --ensure --session e -- ./pays wait
 mkdir -p elsewhere
 check_is 'nor the one of another directory' 2 "$(cd elsewhere && cp ../pays . && tidemark exec --ensure --session e -- ./pays fail >/dev/null 2>&1; echo $?)"
 script where <<'E'
@@ -139,8 +137,8 @@ check_status 'one that was cancelled is not resumed' 1 ensure n -- ./pays nap
 check_is 'nor begun anew' 1 "$(count n run.started)"
 check_status 'what cannot be run' 127 ensure new -- ./nothing
 check_status 'leaves no session' 3 tidemark why new
-refuses 'it needs a session' 2 '--ensure needs --session ID' exec --ensure -- true
-refuses 'and is no new run' 2 'give one of them' exec --ensure --new-run --session e -- true
+refuses_as 'it needs a session' 2 'INVALID|argument||session||' exec --ensure -- true
+refuses_as 'and is no new run' 2 'INVALID|argument||ensure||' exec --ensure --new-run --session e -- true
 export DEPLOY_TOKEN=hunter2hunter2
 touch go
 check_end 'a command line that holds a secret' 3 ensure hidden -- sh -c '[ -e now ] && echo "with $0" || exit 3' "$DEPLOY_TOKEN"

@@ -242,7 +242,7 @@ check_is 'a kind for each' 'log|program|chat|graph' \
 check_is 'graphs alone' 'again asked whole broken' "$(tidemark sessions list --kind graph --ids | paste -sd ' ')"
 check_is 'all are of one kind' "$(tidemark sessions list --ids | sort)" \
     "$(for kind in log program chat graph; do tidemark sessions list --kind "$kind" --ids; done | sort)"
-refuses 'a kind that there is not' 2 'is none of: log program chat graph' sessions list --kind task
+refuses_as 'a kind that there is not' 2 'INVALID|argument||kind||' sessions list --kind task
 check 'people see it' eval "tidemark sessions show whole | grep -q '^kind *graph' && tidemark why whole | head -n 1 | grep -q '  graph, ' && tidemark sessions list | grep -q '^whole .* graph '"
 
 finish

@@ -99,7 +99,7 @@ END
 tidemark run given/graph.json --session graph --set 'pass=$DEPLOY_TOKEN' --json >kept/graph.out 2>kept/graph.err
 check_is 'nodes behind it see what is stored' '[redacted:DEPLOY_TOKEN]' "$(json '$.memory.same' <kept/graph.out | tr -d '=')"
 check_is 'a function is given what is given' "$DEPLOY_TOKEN" "$(json '$.pass' <given/inputs)"
-refuses 'and what it was given must be given again' 2 "needs 'pass'" sessions resume graph
+refuses_as 'and what it was given must be given again' 2 'INVALID|node|graph|c||repeat' sessions resume graph
 ORDINARY=an-ordinary-value tidemark run given/graph.json --session plain --set 'api_key=$ORDINARY' --set pass=1 >kept/plain.out 2>kept/plain.err
 tidemark log append plain --kind note --data '{"a":"an-ordinary-value"}' >/dev/null
 check_is 'what is excluded is known to its run alone' 1 "$(tidemark log show plain | grep -c an-ordinary-value)"

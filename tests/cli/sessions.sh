@@ -6,7 +6,6 @@
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 
 refuses_as 'without a store reading says so' 3 'NOT_FOUND|file||*||init_store' sessions list
-refuses_as 'and how one is made, of either kind' 3 'NOT_FOUND|file||*||init_store' sessions list
 refuses_as 'without a store appending says so' 3 'NOT_FOUND|file||*||init_store' log append a --kind x.y
 check 'and neither has made one' test ! -e "$work/data"
 
@@ -31,7 +30,7 @@ check_is 'a list of nothing' '{"sessions":[]}' "$(tidemark sessions list --statu
 check_is 'a limited list' mine "$(tidemark sessions list --limit 1 --ids)"
 check_is 'ids as JSON' "{\"ids\":[\"mine\",\"$id\"]}" "$(tidemark sessions list --ids --json)"
 check_is 'no ids as JSON' '{"ids":[]}' "$(tidemark sessions list --ids --json --status running)"
-refuses 'an unknown status' 2 "'asleep' is not a status" sessions list --status asleep
+refuses_as 'an unknown status' 2 'INVALID|argument||status||' sessions list --status asleep
 cp "$work/.err" unknown-status
 for word in running waiting idle completed failed cancelled interrupted interrupted_startup interrupted_waiting damaged active paused; do
     tidemark sessions list --help | grep -e '--status' | grep -qw "$word" && grep -qw "$word" unknown-status &&
@@ -60,7 +59,6 @@ check_is 'a unique prefix is enough' "$id" "$(tidemark sessions show "${id%????}
 tidemark sessions new --id pre-1 >/dev/null
 tidemark sessions new --id pre-2 >/dev/null
 refuses_as 'a prefix of two' 3 'AMBIGUOUS|||||' sessions show pre
-refuses_as 'and says what to do' 3 'AMBIGUOUS|||||' sessions show pre
 check_is 'a whole id wins over longer ones' pre "$(tidemark sessions new --id pre >/dev/null; tidemark sessions show pre --json | json '$.id')"
 refuses_as 'an unknown id' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions show nobody
 refuses_as 'deleting an unknown id' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions delete nobody
@@ -85,16 +83,16 @@ check_is 'show names the one to resume from' "$two" "$(tidemark sessions show mi
 check_is 'inspect shows the memory of then' '{"k":1}' "$(tidemark sessions inspect mine "$one" --memory --json | json '$.state.memory')"
 check 'inspect for people shows it as well' eval "tidemark sessions inspect mine $two --memory | holds 'l = [true]'"
 refuses_as 'inspect of an unknown checkpoint' 3 'NOT_FOUND|checkpoint|mine|ckpt_zz||list_checkpoints' sessions inspect mine ckpt_zz
-refuses 'an unknown type' 2 "'tern' is none of" sessions checkpoint mine --type tern
+refuses_as 'an unknown type' 2 'INVALID|argument||type||' sessions checkpoint mine --type tern
 check_is 'state at a checkpoint' '{"k":1}' "$(tidemark state mine --at "$one" | json '$.content.memory')"
 check_is 'state at a seq' '{"k":1}' "$(tidemark state mine --at 2 | json '$.content.memory')"
 check_is 'state now' '{"k":2,"l":[true]}' "$(tidemark state mine | json '$.content.memory')"
 check 'state is one line' eval 'tidemark state mine | is_json'
 check 'state can be indented' test "$(tidemark state mine --pretty | wc -l)" -gt 20
-refuses 'state at a seq that is not there' 3 'its last event is 5' state mine --at 6
-refuses 'state at no position' 2 'is too small' state mine --at 0
-refuses 'state at a negative position' 2 'is too small' state mine --at -1
-refuses 'state at a huge position' 2 'is too big' state mine --at 99999999999999999999
+refuses_as 'state at a seq that is not there' 3 'NOT_FOUND|event|mine||6|show_log' state mine --at 6
+refuses_as 'state at no position' 2 'INVALID|argument||at||' state mine --at 0
+refuses_as 'state at a negative position' 2 'INVALID|argument||at||' state mine --at -1
+refuses_as 'state at a huge position' 2 'INVALID|argument||at||' state mine --at 99999999999999999999
 refuses_as 'state at an unknown checkpoint' 3 'NOT_FOUND|checkpoint|mine|ckpt_zz||list_checkpoints' state mine --at ckpt_zz
 
 # ---- fork and rollback ----
@@ -107,7 +105,7 @@ check_is 'neither sees the other' '{"k":"forked"}|{"k":2,"l":[true]}' \
 check_is 'its own events begin behind the fork point' '4 5 ' "$(tidemark log show "$fork" | sed 's/{"seq":\([0-9]*\).*/\1/' | tr '\n' ' ')"
 check_is 'inherited ones on demand' '1 2 3 4 5 ' "$(tidemark log show "$fork" --inherited | sed 's/{"seq":\([0-9]*\).*/\1/' | tr '\n' ' ')"
 refuses_as 'a parent is not deleted' 4 'HAS_FORKS|session|mine|||' sessions delete mine
-refuses 'a fork at a seq that is not there' 3 'its last event' sessions fork mine --at 99
+refuses_as 'a fork at a seq that is not there' 3 'NOT_FOUND|event|mine||99|show_log' sessions fork mine --at 99
 refuses_as 'a fork with an id that is taken' 4 'EXISTS|session|pre|||' sessions fork mine --id pre
 check_is 'a fork as JSON' '{"session_id":"f2","parent":{"session_id":"mine","seq":5}}' "$(tidemark sessions fork mine --id f2 --json)"
 
@@ -117,14 +115,14 @@ check_is 'the cut checkpoint is not listed' "$one" "$(tidemark sessions checkpoi
 check_is 'but with --all' "$one $two " "$(tidemark sessions checkpoints mine --all --ids | tr '\n' ' ')"
 check 'rolling back to a later point undoes it' tidemark sessions rollback mine --to 5
 check_is 'and the memory is back' '{"k":2,"l":[true]}' "$(tidemark state mine | json '$.content.memory')"
-refuses 'rollback to a seq that is not there' 3 'its last event' sessions rollback mine --to 99
-refuses 'rollback with both ways for effects' 2 'give one of them' sessions rollback mine --to 1 --reuse-effects --redo-effects
+refuses_as 'rollback to a seq that is not there' 3 'NOT_FOUND|event|mine||99|show_log' sessions rollback mine --to 99
+refuses_as 'rollback with both ways for effects' 2 'INVALID|argument||reuse_effects||' sessions rollback mine --to 1 --reuse-effects --redo-effects
 tidemark sessions new --id effects >/dev/null
 tidemark log append effects - >/dev/null <<'LINES'
 {"kind":"tool.started","turn":1,"call_id":"c1","tool":"mail","effect":"once"}
 {"kind":"tool.completed","turn":1,"call_id":"c1","tool":"mail","result":"sent"}
 LINES
-refuses 'rollback past a finished once-effect' 4 'mail' sessions rollback effects --to 1
+refuses_as 'rollback past a finished once-effect' 4 'EFFECTS|session|effects|||repeat,repeat' sessions rollback effects --to 1
 check_is 'nothing was appended by that' 3 "$(tidemark log show effects | wc -l)"
 check 'rollback past it with --reuse-effects' tidemark sessions rollback effects --to 1 --reuse-effects
 
@@ -132,12 +130,11 @@ check 'rollback past it with --reuse-effects' tidemark sessions rollback effects
 for i in 1 2 3 4 5; do last=$(tidemark sessions checkpoint effects --description "$i"); done
 check_is 'prune' '{"session_id":"effects","deleted":3}' "$(tidemark sessions prune effects --keep 2 --json)"
 check_is 'what is left is the newest' "2|$last" "$(tidemark sessions checkpoints effects --json | json '$.total_checkpoints')|$(tidemark sessions checkpoints effects --json | json '$.latest_checkpoint_id')"
-refuses 'prune to a negative number' 2 'is too small' sessions prune effects --keep -1
+refuses_as 'prune to a negative number' 2 'INVALID|argument||keep||' sessions prune effects --keep -1
 check_is 'verify of some' '1|2' "$(tidemark sessions verify effects mine --json | json '$.ok')|$(tidemark sessions verify effects mine --json | json '$.sessions' | grep -o '"ok":true' | wc -l)"
 check 'verify of all' tidemark sessions verify --all
-refuses 'verify of nothing' 2 'give ids, or --all' sessions verify
+refuses_as 'verify of nothing' 2 'INVALID|argument||id||' sessions verify
 refuses_as 'verify of an unknown session' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions verify nobody
-refuses_as 'and says where to look' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions verify nobody
 check_is 'delete' 'deleted effects' "$(tidemark sessions delete effects)"
 refuses_as 'a second delete' 3 'NOT_FOUND|session|effects|||list_sessions' sessions delete effects
 tidemark sessions new --id job >/dev/null

@@ -33,13 +33,13 @@ TIDEMARK_RUN=tidemark-00000000000000000000000000000000 refuses 'a run that has e
 TIDEMARK_RUN=nonsense refuses 'a socket that is none' 2 'is not the name' step a -- true
 
 # ---- arguments ----
-refuses 'no program' 2 'PROGRAM is missing' step a
-refuses 'an unknown effect' 2 'is none of: pure idempotent once' step a --effect maybe -- true
+refuses_as 'no program' 2 'INVALID|argument||program||' step a
+refuses_as 'an unknown effect' 2 'INVALID|argument||effect||' step a --effect maybe -- true
 for bad in '' 5 -1s 1x s 1h- 99999999999d 1.5s; do
-    refuses "a duration '$bad'" 2 'is not a duration' step a --timeout "$bad" -- true
+    refuses_as "a duration '$bad'" 2 'INVALID|argument||timeout||' step a --timeout "$bad" -- true
 done
-refuses 'too much output' 2 'too big: at most 48M' step a --max-output 49M -- true
-refuses 'a size that is none' 2 'is not a size' step a --max-output 1X -- true
+refuses_as 'too much output' 2 'INVALID|argument||max_output||' step a --max-output 49M -- true
+refuses_as 'a size that is none' 2 'INVALID|argument||max_output||' step a --max-output 1X -- true
 
 # ---- recorded and answered ----
 script answers <<'E'
@@ -80,8 +80,8 @@ check_is 'the pure one ran again' 2 "$(lines p.ran)"
 check_is 'the once did not' 1 "$(lines o.ran)"
 check 'and it says so' grep -q "step 'o' failed before and must happen once.*--retry 'o'" err
 for option in retry happened; do
-    refuses "a name that is not there, --$option" 2 "no step 'nosuch' that must happen once has failed or was interrupted: these are open: 'o'" resume f --$option nosuch
-    refuses "nor with what it gave, --$option" 2 "these are open: 'o'" resume f --$option 'o={"q":1}'
+    refuses_as "a name that is not there, --$option" 2 'INVALID|step||nosuch||' resume f --$option nosuch
+    refuses_as "nor with what it gave, --$option" 2 'INVALID|step||o={"q":1}||' resume f --$option 'o={"q":1}'
 done
 check_end 'with --retry it runs' 4 tidemark resume f --retry o
 check_is 'once more' 2 "$(lines o.ran)"

@@ -124,15 +124,14 @@ check 'a store with a key' tidemark --store keyed.db --key-file key sessions new
 check 'the key from a descriptor' eval 'tidemark --store keyed.db --key-fd 9 sessions verify k 9<key'
 check 'the key from a file named in the environment' env TIDEMARK_KEY_FILE=key "$TIDE_BIN" --store keyed.db sessions verify k
 check 'the key from the environment' env TIDEMARK_KEY='a key of enough bytes' "$TIDE_BIN" --store keyed.db sessions verify k
-refuses 'a wrong key' 5 'key' --store keyed.db --key-file wrong sessions list
-refuses 'a wrong key: and what to do' 5 'give ' --store keyed.db --key-file wrong sessions list
+refuses_as 'a wrong key' 5 'WRONG_KEY|||||' --store keyed.db --key-file wrong sessions list
 check_is 'doctor: always says what to do' '' "$(for s in cut.db flip.db keyed.db .; do todo "$s"; done | grep -x null)"
-refuses 'no key' 5 'key' --store keyed.db sessions list
-refuses 'a key that is too short' 2 '16 to 64 bytes' --store keyed.db --key-file short sessions list
+refuses_as 'no key' 5 'WRONG_KEY|||||' --store keyed.db sessions list
+refuses_as 'a key that is too short' 2 'INVALID|argument||key_file||' --store keyed.db --key-file short sessions list
 head -c 65 /dev/zero >long
-refuses 'a key that is too long' 2 '16 to 64 bytes' --store keyed.db --key-file long sessions list
-refuses 'a key file that is not there' 3 'No such file' --store keyed.db --key-file nothing sessions list
-refuses 'a descriptor that is not open' 6 'key-fd' --store keyed.db --key-fd 77 sessions list
+refuses_as 'a key that is too long' 2 'INVALID|argument||key_file||' --store keyed.db --key-file long sessions list
+refuses_as 'a key file that is not there' 3 'NOT_FOUND|argument||key_file||' --store keyed.db --key-file nothing sessions list
+refuses_as 'a descriptor that is not open' 6 'IO|argument||key_fd||' --store keyed.db --key-fd 77 sessions list
 
 # ---- files that may not grow: an error like a full disk, not a signal ----
 tidemark --store grow.db sessions new --id g >/dev/null
@@ -154,9 +153,8 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
     (
         # shellcheck disable=SC2317 # called by refuses
         tidemark() { as_nobody "$@"; }
-        refuses 'a read-only directory: append' 6 'ro/s.db' --store "$work/ro/s.db" log append r --kind x.y
-        refuses 'a read-only directory: what to do' 6 'give yourself permission' --store "$work/ro/s.db" log append r --kind x.y
-        refuses 'a read-only directory: new' 6 'ro/' --store "$work/ro/new.db" sessions new
+        refuses_as 'a read-only directory: append' 6 'DENIED|file||*||' --store "$work/ro/s.db" log append r --kind x.y
+        refuses_as 'a read-only directory: new' 6 'DENIED|file||*||' --store "$work/ro/new.db" sessions new
         exit "$failures"
     )
     failures=$((failures + $?))

@@ -83,13 +83,13 @@ check_is 'another history: one line says how it ended' 1 "$(wc -l <err)"
 check 'another history: names it' grep -q '^s: it is already there and differs from seq 305 on: delete it there' out
 check 'another history: the others are copied' same late "$a" "$b"
 check_is 'another history: as JSON' 's 0 4' "$(tidemark store copy "$a" "$b" --json >out 2>err; status=$?; json '$.problems[0].where' <out | tr '\n' ' '; json '$.ok' <out | tr '\n' ' '; echo $status)"
-refuses 'the same store' 2 'the same store' store copy "$a" "$a"
-refuses 'the same store by another name' 2 'the same store' store copy "$a" "${a/a.db/./a.db}"
-refuses 'no store to copy from' 3 'SRC: no store at' store copy "$(store_at "$work/none")" "$(store_at "$work/new")"
+refuses_as 'the same store' 2 'INVALID|argument||dst||' store copy "$a" "$a"
+refuses_as 'the same store by another name' 2 'INVALID|argument||dst||' store copy "$a" "${a/a.db/./a.db}"
+refuses_as 'no store to copy from' 3 'NOT_FOUND|file||*||' store copy "$(store_at "$work/none")" "$(store_at "$work/new")"
 check_is 'makes none' '' "$(find . -name 'new*' -o -name 'none*')"
 refuses_as 'an unknown session' 3 'NOT_FOUND|session|nobody|||' store copy "$a" "$b" --session nobody
-refuses 'one store alone' 2 'DST' store copy "$a"
-refuses '--store as well' 2 'give SRC and DST' --store "$a" store copy "$a" "$b"
+refuses_as 'one store alone' 2 'INVALID|argument||dst||' store copy "$a"
+refuses_as '--store as well' 2 'INVALID|argument||store||' --store "$a" store copy "$a" "$b"
 refuses 'an unknown kind of store' 2 'DST: unknown kind of store' store copy "$a" postgres://x
 if [ "$(id -u)" -ne 0 ]; then
     mkdir shut && chmod 500 shut
@@ -103,12 +103,12 @@ k=$(store_at "$work/k") u=$(store_at "$work/u")
 echo 0123456789abcdef >key
 check 'into a store with a key' eval "tidemark store copy '$a' '$k' --dst-key-file key | grep -q '^keys: '"
 check 'it is whole with its key' at "$k" --key-file key store check
-refuses 'without the key' 5 '--dst-key-file' store copy "$a" "$k"
+refuses_as 'without the key' 5 'WRONG_KEY|||||' store copy "$a" "$k"
 check 'and back' tidemark --key-file key store copy "$k" "$u" --dst-no-key
 check 'the digests are those of the first' same s "$a" "$u"
 check 'one descriptor gives the key for both' eval "tidemark --key-fd 5 store copy '$k' '$(store_at "$work/k2")' 5<key"
 check 'and then the digests are the same' cmp <(at "$k" --key-file key sessions export s) <(at "$(store_at "$work/k2")" --key-file key sessions export s)
-refuses 'a key and none' 2 'not both' store copy "$a" "$k" --dst-key-file key --dst-no-key
+refuses_as 'a key and none' 2 'INVALID|argument||dst_key_file||' store copy "$a" "$k" --dst-key-file key --dst-no-key
 
 # ---- nothing is left out without a word ----
 for id in good lost cut; do at files:odd sessions new --id $id >/dev/null; done
@@ -122,8 +122,8 @@ check_is 'each is named' '1 1' "$(grep -c '^lost: .*symbolic link' out) $(grep -
 check_is 'of how many' 1 "$(grep -c '2 of 3 sessions not copied' err)"
 check_is 'the others are there' good "$(at "$(store_at "$work/o")" sessions list --ids)"
 check_is 'a list has them, too' 3 "$(at files:odd sessions list --ids | wc -l)"
-refuses 'a place in the source' 2 'DST is inside of SRC' store copy files:odd files:odd/sessions/in
-refuses 'a database in the source' 2 'DST is inside of SRC' store copy files:odd odd/new.db
+refuses_as 'a place in the source' 2 'INVALID|argument||dst||' store copy files:odd files:odd/sessions/in
+refuses_as 'a database in the source' 2 'INVALID|argument||dst||' store copy files:odd odd/new.db
 check_is 'makes none there' '' "$(find odd -name in -o -name 'new.db*')"
 at files:torn sessions new --id t >/dev/null
 tidemark store copy files:torn files:torn2 >/dev/null

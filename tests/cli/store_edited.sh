@@ -49,7 +49,7 @@ refuses_as 'a message' 5 'CORRUPT|event|a||700|show_log' sessions send a hello
 refuses_as 'an input' 5 'CORRUPT|event|a||700|show_log' log append a --input --kind cancel.requested --data '{}'
 refuses_as 'a program' 5 'CORRUPT|event|a||700|show_log' exec --session a -- touch "$work/ran"
 check 'which did not run' test ! -e ran
-refuses 'a resume' 5 "event 700 is damaged" resume a
+refuses_as 'a resume' 5 'CORRUPT|||||' resume a
 refuses_as 'a fork' 5 'CORRUPT|event|a||700|show_log' sessions fork a --id f
 refuses_as 'a rollback' 5 'CORRUPT|event|a||700|show_log' sessions rollback a --to 2000
 check_is 'nothing was written' "$before" "$(sum a)"
@@ -156,7 +156,7 @@ killed k
 edit k 1500
 tidemark recover >out 2>err
 check_is 'one that was killed and edited is named by who looks after it' '5 1' "$? $(grep -c "event 1500 is damaged" err)"
-refuses 'and not gone on with' 5 'event 1500 is damaged' resume k
+refuses_as 'and not gone on with' 5 'CORRUPT|||||' resume k
 unedit k 1500
 check_is 'put back, it is looked after' 0 "$(tidemark recover >/dev/null; echo $?)"
 
@@ -185,7 +185,7 @@ lost() { tidemark store check 2>/dev/null | grep -c "^l: session 'l' ends at eve
 check_is 'the end of a log is missing' 1 "$(lost 5)"
 refuses_as 'nobody writes behind it' 5 'CORRUPT|session|l|||check_store' log append l --kind note.made
 check_status 'nor does one who comes and writes nothing' 5 tidemark log append l - </dev/null
-refuses 'it is not forked either' 5 'event 6 was acknowledged' sessions fork l --at 2 --id m
+refuses_as 'it is not forked either' 5 'CORRUPT|session|l|||check_store' sessions fork l --at 2 --id m
 check_is 'and it stays told' 1 "$(lost 5)"
 : >"$logs/l.messages.jsonl"
 check_is 'all of it is: it is listed' l "$(tidemark sessions list --status damaged --ids | grep -x l)"

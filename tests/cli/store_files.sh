@@ -40,8 +40,8 @@ check_is 'a whole path' one "$(tidemark --store "files:$work/d" sessions list --
 check_is 'from another directory' one "$(cd / && tidemark --store "files:$work/d/" sessions list --ids)"
 check_is 'sqlite: has it as well' two "$(tidemark --store 'sqlite:~/two.db' sessions new --id two)"
 check 'and it is in the home' test -f two.db
-refuses 'an empty name' 2 'the path is empty' --store files: sessions list
-refuses 'another kind' 2 "unknown kind of store 'filez:': this version knows sqlite:PATH or files:DIR" --store filez:d sessions list
+refuses_as 'an empty name' 2 'INVALID|argument||store||' --store files: sessions list
+refuses_as 'another kind' 2 'INVALID|argument||store||' --store filez:d sessions list
 refuses_as 'nothing there' 3 'NOT_FOUND|file||none||init_store' --store files:none sessions list
 check 'nothing was made' test ! -e none
 echo text >file
@@ -58,12 +58,12 @@ if [ "$(id -u)" -eq 0 ] && has setpriv; then
     chmod 755 "$work"
     (
         tidemark() { setpriv --reuid=65534 --regid=65534 --clear-groups "$TIDE_BIN" "$@"; }
-        refuses 'no permission: read' 6 'give yourself permission' --store "files:$work/d" sessions list
-        refuses 'no permission: make' 6 'give yourself permission' --store "files:$work/e" sessions new
+        refuses_as 'no permission: read' 6 'DENIED|file||*||' --store "files:$work/d" sessions list
+        refuses_as 'no permission: make' 6 'DENIED|file||*||' --store "files:$work/e" sessions new
         cp -a d shut
         chown -R 65534:65534 shut
         chmod 0 shut/live
-        refuses 'no permission: who is at work' 6 "list directory '$work/shut/live': Permission denied" --store "files:$work/shut" sessions list
+        refuses_as 'no permission: who is at work' 6 'DENIED|file||*||' --store "files:$work/shut" sessions list
         chmod 700 shut/live
         check_is 'with it: as ever' one "$(tidemark --store "files:$work/shut" sessions list --ids)"
         exit "$failures"
@@ -298,9 +298,9 @@ misnamed() {
     cp $logs/two.messages.jsonl theirs
     tidemark store check >out 2>err
     check_is "$1: check says so, in one line" '5 1 1' "$? $(wc -l <out) $(grep -c "^two: .* its log does not match its name" out)"
-    refuses "$1: it is not read" 5 'does not match its name' log show two
-    refuses "$1: nor appended to" 5 'does not match its name' log append two --kind note.made
-    refuses "$1: nor sent to" 5 'does not match its name' sessions send two hello
+    refuses_as "$1: it is not read" 5 'CORRUPT|session|two|||' log show two
+    refuses_as "$1: nor appended to" 5 'CORRUPT|session|two|||' log append two --kind note.made
+    refuses_as "$1: nor sent to" 5 'CORRUPT|session|two|||' sessions send two hello
     check "$1: it is as it was" cmp theirs $logs/two.messages.jsonl
     check_is "$1: nothing is kept aside" '' "$(find $logs -name '*torn*')"
     check_is "$1: the list has it as damaged" two "$(tidemark sessions list --status damaged --ids)"
@@ -371,7 +371,7 @@ refuses_as 'also who reads behind it' 5 'CORRUPT|session|one|||check_store' log 
 refuses_as 'far behind it' 5 'CORRUPT|session|one|||check_store' log show one --from 700
 check_is 'whoever verifies' '5 1' "$(tidemark sessions verify one >out 2>err; echo $?) $(grep -c "$gone" err)"
 refuses_as 'whoever would write' 5 'CORRUPT|session|one|||check_store' log append one --kind note.made
-refuses 'whoever would resume' 5 "$gone" sessions resume one
+refuses_as 'whoever would resume' 5 'CORRUPT|||||' sessions resume one
 check_is 'what is there can be read' 8 "$(tidemark log show one --to 8 | wc -l)"
 : >$logs/one.messages.jsonl
 refuses_as 'all of them gone' 5 'CORRUPT|session|one|||check_store' log append one --kind note.made
@@ -445,8 +445,8 @@ for name in child grandchild x; do
     [ $name != x ] || says="does not continue 'x' at seq 3"
     sed -i "1s/\"parent\":\"p\"/\"parent\":\"$name\"/" $logs/child.messages.jsonl
     rm -rf d/cache
-    refuses "$name for a parent: it is not read" 5 "session 'child' $says" sessions show child
-    refuses "$name for a parent: nor what stands on it" 5 "session 'child' $says" log show grandchild --inherited
+    refuses_as "$name for a parent: it is not read" 5 'CORRUPT|session|child|||' sessions show child
+    refuses_as "$name for a parent: nor what stands on it" 5 'CORRUPT|session|child|||' log show grandchild --inherited
     check_is "$name for a parent: the others are listed" 'child damaged|grandchild damaged|p idle|x idle' "$(tidemark sessions list --json | tr '{' '\n' | sed -n 's/.*"session_id":"\([a-z]*\)".*"status":"\([a-z]*\)".*/\1 \2/p' | sort | paste -sd '|')"
     check_is "$name for a parent: verify" '5 1' "$(tidemark sessions verify child >out 2>err; echo $?) $(grep -c "session 'child' $says" err)"
     rm -rf d
@@ -455,9 +455,9 @@ done
 head -n 2 family/sessions/p.messages.jsonl >$logs/p.messages.jsonl
 rm -rf $logs/p.mark $logs/p.json d/cache
 for i in 7 8; do tidemark log append p --kind memory.set --data "{\"values\":{\"k\":$i}}" >/dev/null 2>&1; done
-refuses 'a parent that went on differently: the fork is not read' 5 "session 'child' does not continue 'p' at seq 3: that session was cut or replaced" state child
-refuses 'nor what it inherits' 5 'does not continue' log show child --inherited
-refuses 'nor gone on with' 5 'does not continue' log append child --kind note.made
+refuses_as 'a parent that went on differently: the fork is not read' 5 'CORRUPT|session|child|||' state child
+refuses_as 'nor what it inherits' 5 'CORRUPT|session|child|||' log show child --inherited
+refuses_as 'nor gone on with' 5 'CORRUPT|session|child|||' log append child --kind note.made
 
 # ---- a store of the version before marks, and a clone without them: taken as they stand, once ----
 rm -rf d
@@ -487,7 +487,7 @@ for i in x p; do tidemark sessions new --id $i >/dev/null; done
 tidemark sessions fork p --id child >/dev/null
 rm $logs/p.*
 check_is 'the others are listed' 'child damaged x idle' "$(tidemark sessions list --json | json '$.sessions[0].session_id') $(tidemark sessions list --json | json '$.sessions[0].status') $(tidemark sessions list --json | json '$.sessions[1].session_id') $(tidemark sessions list --json | json '$.sessions[1].status')"
-refuses 'it says what is missing' 5 "continues from event 1 of session 'p', which is gone" sessions show child
+refuses_as 'it says what is missing' 5 'CORRUPT|session|child|||' sessions show child
 
 # ---- a clone: only what is versioned is there ----
 fresh
@@ -499,8 +499,8 @@ rm -rf d/sessions
 check_is 'of a store without sessions: git keeps no empty directories' 'ok ' "$(tidemark store check) $(tidemark sessions list --ids)"
 check_is 'one can be made there' new "$(tidemark sessions new --id new)"
 rm -rf d/sessions
-refuses 'what had sessions has none any more' 5 "'d/sessions' is gone, and all logs were in it: restore it" sessions list
-refuses 'nor is another put in their place' 5 "'d/sessions' is gone" log append new --kind note.made
+refuses_as 'what had sessions has none any more' 5 'CORRUPT|file||sessions||' sessions list
+refuses_as 'nor is another put in their place' 5 'CORRUPT|file||sessions||' log append new --kind note.made
 check 'nothing was made' test ! -e d/sessions
 
 # ---- what does not belong there ----
@@ -511,15 +511,15 @@ tidemark store check >out 2>err
 check_is 'check says so' '5 1' "$? $(grep -c '^empty: its log has no event' out)"
 fresh
 echo '{' >d/store.json
-refuses 'a damaged store.json' 5 'restore it; or remove it' sessions list
+refuses_as 'a damaged store.json' 5 'CORRUPT|file||store.json||' sessions list
 rm d/store.json
 check_is 'what it says to do works' '{"seq":8}' "$(tidemark log append one --kind note.made)"
 check_is 'it is there again' ok "$(tidemark store check)"
 fresh
 mv $logs/one.messages.jsonl elsewhere
 ln -s ../../elsewhere $logs/one.messages.jsonl
-refuses 'a log that is a symbolic link' 6 'symbolic link' log show one
-refuses 'is not written either' 6 'symbolic link' log append one --kind note.made
+refuses_as 'a log that is a symbolic link' 6 'DENIED|file|one|d/sessions/one.messages.jsonl||replace_file' log show one
+refuses_as 'is not written either' 6 'DENIED|file|one|d/sessions/one.messages.jsonl||replace_file' log append one --kind note.made
 tidemark store check >out 2>err
 check_is 'check names it, once' '5 1 1' "$? $(wc -l <out) $(grep -c '^one: .*one.messages.jsonl.*symbolic link' out)"
 check 'what it leads to is as it was' cmp elsewhere kept/sessions/one.messages.jsonl
@@ -543,7 +543,7 @@ check_is 'and why' "open 'd/live/one.json': not a regular file" "$(tidemark sess
 fresh
 rm $logs/one.messages.jsonl
 mkdir $logs/one.messages.jsonl
-refuses 'a directory in the place of a log' 6 'not a regular file: put the file itself there' log show one
+refuses_as 'a directory in the place of a log' 6 'DENIED|file|one|d/sessions/one.messages.jsonl||replace_file' log show one
 tidemark log append one --kind note.made 2>err
 check 'to write: the same advice' grep -q "one.messages.jsonl': .*: put the file itself there$" err
 tidemark store check >out 2>err
@@ -622,13 +622,13 @@ check 'another is found, and told' eval "grep -q 'sessions/t.original-2$' err &&
 tidemark sessions delete t
 theirs '{"seq":1,"kind":"message.user"}\n{"seq":2,"kind":"MessageUser"}\n'
 shows 'a kind that is none' 1 'line 2 of its log, which another program wrote, is not an event: its kind' t
-refuses 'is not cut off' 5 'line 2 of its log' log append t --kind note.made
+refuses_as 'is not cut off' 5 'CORRUPT|session|t|||' log append t --kind note.made
 theirs '{"seq":1,"kind":"message.user"}\n{"seq":5,"kind":"message.user"}\n'
-refuses 'a gap' 5 'its seq does not follow' log append t --kind note.made
+refuses_as 'a gap' 5 'CORRUPT|session|t|||' log append t --kind note.made
 theirs 'notes of mine\n'
-refuses 'no JSON at all' 5 'line 1 of its log, which another program wrote, is not an event: it is not a JSON object' log append t --kind note.made
+refuses_as 'no JSON at all' 5 'CORRUPT|session|t|||' log append t --kind note.made
 theirs '{"seq":1,"ts":"noon","kind":"message.user"}\n'
-refuses 'a time that is none' 5 'its ts is no time' log append t --kind note.made
+refuses_as 'a time that is none' 5 'CORRUPT|session|t|||' log append t --kind note.made
 check 'nothing was changed' cmp theirs $logs/t.messages.jsonl
 check_is 'nor kept aside' '' "$(find $logs -name 't.torn*')"
 rm $logs/t.messages.jsonl

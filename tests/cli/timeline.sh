@@ -229,6 +229,6 @@ if command -v tmux >/dev/null; then
     check 'the last drawing stays' wait_for shown '^status 0'
 fi
 
-refuses 'an unknown session' 3 "no session 'nobody'" sessions timeline nobody
-refuses 'too narrow' 2 'at least 80' sessions timeline job --width 40
+refuses_as 'an unknown session' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions timeline nobody
+refuses_as 'too narrow' 2 'INVALID|argument||width||' sessions timeline job --width 40
 finish

@@ -133,11 +133,11 @@ check 'is killed wherever it records something' test "$(what crash_points.before
 
 # ---- bad input ----
 
-refuses 'a file that is not there' 3 'nowhere.json' torture nowhere.json
+refuses_as 'a file that is not there' 3 'NOT_FOUND|file||nowhere.json||' torture nowhere.json
 echo '{"tidemark_graph": 1}' >bad.json
 refuses 'a graph that is none' 2 'bad.json' torture bad.json
-refuses 'a number that is none' 2 '--crash-points' torture counts.json --crash-points many
-refuses 'no point at all' 2 '--crash-points' torture counts.json --crash-points 0
+refuses_as 'a number that is none' 2 'INVALID|argument||crash_points||' torture counts.json --crash-points many
+refuses_as 'no point at all' 2 'INVALID|argument||crash_points||' torture counts.json --crash-points 0
 echo '{"tidemark_graph": 1, "id": "c", "entry": "a", "nodes": [{"id": "a", "type": "function", "callback": "f"}], "edges": []}' >callback.json
 refuses 'a callback that nobody registers' 2 "calls 'f'" torture callback.json
 cat >needs.json <<'END'
@@ -146,10 +146,10 @@ cat >needs.json <<'END'
   {"id": "b", "type": "lua", "inputs": ["q"], "code": "return {b = inputs.q}", "outputs": ["b"]}],
  "edges": [{"from": "a", "to": "b"}]}
 END
-refuses 'an input that nobody sets' 2 "node 'b' needs 'q', which no node sets, and nothing was run: \`--set 'q=…'\` sets it" torture needs.json
+refuses_as 'an input that nobody sets' 2 'INVALID|node||b||repeat' torture needs.json
 check_is 'before anything has run' '' "$(cat ran 2>/dev/null)"
 check_status 'with it it runs' 0 tidemark torture needs.json --crash-points 2 --set q=1
-refuses 'no kind of store' 2 '--store' torture needs.json --set q=1 --store nonsense://x
+refuses_as 'no kind of store' 2 'INVALID|argument||store||' torture needs.json --set q=1 --store nonsense://x
 check_is 'nothing was made of them' '' "$(ls tmp)"
 
 # ---- stopped ----

@@ -95,9 +95,9 @@ tidemark sessions transcript talk --format markdown >page.md
 check 'Markdown: who said it' grep -q '^## User · ' page.md
 check 'prose has no tags' eval "grep -qF 'list \\<i>letters\\</i>' page.md && ! grep -v '^<details>\|^</details>' page.md | sed '/^\`\`\`/,/^\`\`\`/d' | grep -q '^[^\\\\]*<[a-z]'"
 check_is 'a fence is longer than those in it' 2 "$(grep -c '^`````$' page.md)"
-refuses 'a format that is none' 2 'format' sessions transcript talk --format pdf
-refuses 'two formats' 2 'give one of them' sessions transcript talk --format html --json
-refuses 'no session' 3 'nobody' sessions transcript nobody
+refuses_as 'a format that is none' 2 'INVALID|argument||format||' sessions transcript talk --format pdf
+refuses_as 'two formats' 2 'INVALID|argument||format||' sessions transcript talk --format html --json
+refuses_as 'no session' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions transcript nobody
 
 # ---- programs and graphs ---------------------------------------------------------------------------------------------
 

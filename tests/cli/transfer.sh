@@ -30,7 +30,7 @@ check 'the fork is the same as well' eval "tidemark --store $(store_at two) sess
 
 # ---- what is refused makes no store ----
 head -n 5 s.jsonl >cut.jsonl
-refuses 'an export that is cut, where there is no store' 2 'the export is cut' --store "$(store_at absent)" sessions import cut.jsonl
+refuses_as 'an export that is cut, where there is no store' 2 'INVALID|file|||5|' --store "$(store_at absent)" sessions import cut.jsonl
 check_status 'the same through a pipe' 2 eval 'cat cut.jsonl | tidemark --store "$(store_at absent)" sessions import'
 check_status 'a chat that cannot begin' 3 tidemark --store "$(store_at absent)" chat -p x --script nowhere
 check_status 'one that was never there' 3 tidemark --store "$(store_at absent)" chat --resume nobody -p x
@@ -54,7 +54,7 @@ check_is 'the link stays' elsewhere/target.jsonl "$(readlink link.jsonl)"
 check 'the file it leads to is replaced' cmp elsewhere/target.jsonl s.jsonl
 check_is 'nothing else is left, here or there' 'link.jsonl elsewhere/target.jsonl' "$(echo link.jsonl* elsewhere/*)"
 ln -s nowhere dangling.jsonl
-refuses 'export to a link that leads nowhere' 3 'broken symbolic link' sessions export s -o dangling.jsonl
+refuses_as 'export to a link that leads nowhere' 3 'NOT_FOUND|file||dangling.jsonl||' sessions export s -o dangling.jsonl
 mkfifo pipe # ours: a name below /dev would be lost to the whole machine, should it be replaced after all
 cat pipe >from-pipe &
 reader=$!
@@ -68,8 +68,8 @@ check 'export to standard output by a name' eval 'tidemark sessions export s -o 
 check_is 'the name stays' /proc/self/fd/1 "$(readlink stdout)"
 (echo first && tidemark sessions export s -o stdout) >from-stdout
 check 'which is written behind what is there' eval '(echo first && cat s.jsonl) | cmp - from-stdout'
-refuses 'export to a directory' 6 'directory' sessions export s -o elsewhere
-refuses 'export into a directory that is not there' 3 'No such file' sessions export s -o no/where
+refuses_as 'export to a directory' 6 'DENIED|file||elsewhere||replace_file' sessions export s -o elsewhere
+refuses_as 'export into a directory that is not there' 3 'NOT_FOUND|file||no/where||' sessions export s -o no/where
 
 # ---- what is not a whole export ----
 # refuses_import NAME TEXT: import of bad.jsonl fails with status 2 or 5 and leaves no session.
@@ -121,7 +121,7 @@ check_is 'it can be imported' o "$(tidemark --store "$(store_at from-others)" se
 check 'and proved there' tidemark --store "$(store_at from-others)" sessions verify o
 check_is 'seq, time, kind and body are the same' "$(tidemark --store files:others log show o)" "$(tidemark --store "$(store_at from-others)" log show o)"
 check 'an export of the import is the same' eval "tidemark --store $(store_at from-others) sessions export o | cmp - o.jsonl"
-refuses 'a directory' 2 'give a file that was written by tidemark sessions export' --store "$(store_at none)" sessions import others
+refuses_as 'a directory' 2 'INVALID|file||others||' --store "$(store_at none)" sessions import others
 check 'makes no store either' test ! -e none.db -a ! -e none.files
 
 # ---- killed in the middle ----

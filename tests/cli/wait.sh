@@ -46,16 +46,16 @@ refuses_as 'an empty token' 8 'TOKEN_MALFORMED|||||' resume w --token ''
 refuses_as 'a token that is too short' 8 'TOKEN_MALFORMED|||||' resume w --token "${token%?}"
 refuses_as 'a token that is too long' 8 'TOKEN_MALFORMED|||||' resume w --token "${token}A"
 refuses_as 'a token with another secret' 8 'TOKEN_FOREIGN|||||' resume w --token "${token%.*}.$(printf '%043d' 0)"
-refuses 'a token file that is not there' 3 'nosuch' resume w --token @nosuch
-refuses 'two answers' 2 'give one of them' resume w --input a --input-json '"b"'
-refuses 'an answer that is no JSON' 2 '--input-json' resume w --input-json '{'
+refuses_as 'a token file that is not there' 3 'NOT_FOUND|file||nosuch||' resume w --token @nosuch
+refuses_as 'two answers' 2 'INVALID|argument||input||' resume w --input a --input-json '"b"'
+refuses_as 'an answer that is no JSON' 2 'INVALID|file|||1|' resume w --input-json '{'
 tidemark exec --session other -- ./asks >/dev/null 2>err
 refuses_as 'the token of another session' 8 'TOKEN_FOREIGN|||||' resume w --token "$(token_of err)"
 check_is 'it still waits' waiting "$(status_of w)"
 
 # Nothing that can be refused costs the token.
 mv asks away
-refuses 'a program that is gone' 127 'no such program' resume w --token "$token" --input x
+refuses_as 'a program that is gone' 127 'NOT_FOUND|file||*||' resume w --token "$token" --input x
 mv away asks
 check_is 'the answer is on standard output' 'answer: hello world, status 0' "$(tidemark resume w --token "$token" --input 'hello world')"
 check_is 'the step before it ran once in each session' 2 "$(wc -l <before.ran)"
@@ -128,7 +128,7 @@ check 'a deadline in the past is refused' grep -q 'deadline of wait .go. has pas
 check_is 'and nothing waits' idle "$(status_of past)"
 tidemark exec --session dl -- ./asks input 1h >/dev/null 2>err
 check 'a deadline is shown' grep -qE 'deadline  20[0-9-]+ [0-9]' err
-refuses 'a deadline that is none' 2 'neither a duration from now nor a time' token rotate dl --deadline soon
+refuses_as 'a deadline that is none' 2 'INVALID|argument||deadline||' token rotate dl --deadline soon
 
 script late <<'E'
 tidemark wait go --kind input --deadline "$(cat until)"
@@ -154,7 +154,7 @@ new=$(tidemark token rotate dl)
 check 'a new token is printed' sh -c "echo '$new' | grep -qxE 'rt_[^ ]+'"
 refuses_as 'the old one is revoked' 8 'TOKEN_REVOKED|session|dl|||rotate_token' resume dl --token "$old"
 check_is 'the new one works' 'answer: z, status 0' "$(tidemark resume dl --token "$new" --input z)"
-refuses 'what does not wait has no token' 2 'dl' token rotate dl
+refuses_as 'what does not wait has no token' 2 'INVALID|session|dl|||why' token rotate dl
 tidemark exec --session rf -- ./asks >/dev/null 2>&1
 tidemark token rotate rf --token-fd 3 >out 3>token_file
 check 'into a descriptor' grep -qxE 'rt_[^ ]+' token_file

@@ -93,7 +93,7 @@ check 'the sentence has the question and the end of the wait' \
 check 'the sentence has the deadline that passed' eval 'tidemark why late | holds "the deadline, which was 2001-01-01 00:00:00 UTC"'
 check 'the sentence has the error' eval 'tidemark why failed | holds "exit status 3"'
 check 'without a program the sentence says who can resume it' eval 'tidemark why plain | holds "resume it with the program that created it"'
-refuses 'and so does resume' 2 "session 'plain' has no recorded program: resume it with the program that created it" resume plain
+refuses_as 'and so does resume' 2 'INVALID|session|plain|||' resume plain
 check_is 'since when it waits is the time of the wait' \
     "$(tidemark log show asks --kind run.waiting | json '$.ts')" "$(tidemark why asks --json | json '$.since')"
 check_is 'since when it is over is the time of its end' \
@@ -103,7 +103,7 @@ check_is 'no colours without a terminal' '' "$(tidemark why cut | tr -dc '\033')
 check 'colours when asked for' eval "tidemark --color always why cut | grep -q '.\[33minterrupted (its'"
 check 'the answer is one JSON document' eval 'tidemark why cut --json | is_json'
 refuses_as 'an unknown session' 3 'NOT_FOUND|session|nobody|||list_sessions' why nobody
-refuses 'no session at all' 2 'ID' why
+refuses_as 'no session at all' 2 'INVALID|argument||id||' why
 
 if command -v script >/dev/null; then
     TERM=dumb script -qec "stty cols 50; $TIDE_BIN why asks" /dev/null </dev/null | tr -d '\r' >out

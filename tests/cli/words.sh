@@ -43,10 +43,10 @@ tidemark exec --session program -- sh -c 'exit 1' 2>/dev/null
 TIDEMARK_SCRIPT=$work/none.json tidemark chat -p hi --script answers.json --output json 2>/dev/null </dev/null | json '$.session_id' >chat.id
 chat=$(cat chat.id)
 tidemark run graph.json --session graph -q 2>/dev/null
-# only FOR SESSION COMMAND OPTION...: refused, naming what it is for.
+# only FOR SESSION COMMAND OPTION...: refused, because it is for FOR.
 only() {
     # shellcheck disable=SC2086
-    refuses "$3: ${*:4} is for $1" 2 "for $1" $3 "$2" "${@:4}"
+    refuses_as "$3: ${*:4} is for $1" 2 "INVALID|argument|$2|*||repeat" $3 "$2" "${@:4}"
 }
 for option in --now --accept-change '--request-id r'; do
     # shellcheck disable=SC2086 # words
@@ -79,8 +79,8 @@ recovered() {
     [ "$(tidemark why nap --json | json '$.outcome')" = completed ]
 }
 check 'recovery resumes programs all the same' wait_for recovered
-refuses 'sessions trust: shown or trusted, not both' 2 '--show and --yes: give one of them' sessions trust graph --show --yes
-refuses 'store trust: the same' 2 '--show and --yes: give one of them' store trust --yes --show
+refuses_as 'sessions trust: shown or trusted, not both' 2 'INVALID|argument||show||' sessions trust graph --show --yes
+refuses_as 'store trust: the same' 2 'INVALID|argument||show||' store trust --yes --show
 
 # ---- a graph whose beginning is damaged ----
 # Long enough for a snapshot: its state can be read, its first events cannot.
@@ -89,9 +89,9 @@ tidemark run long.json --session broken -q 2>/dev/null
 damage broken 2
 for option in '--checkpoint 1' '--set a=1' '--graph graph.json'; do
     # shellcheck disable=SC2086
-    refuses "$option: damage is called damage" 5 'is damaged' sessions resume broken $option
+    refuses_as "$option: damage is called damage" 5 'CORRUPT|*' sessions resume broken $option
 done
-refuses 'of resume, too' 5 'is damaged' resume broken --set a=1
+refuses_as 'of resume, too' 5 'CORRUPT|*' resume broken --set a=1
 
 # ---- a process that keeps others from writing ----
 holder=
