@@ -33,7 +33,7 @@ struct hooks *hooks_new(int64_t timeout_ms, hook_report_fn *report, void *arg)
     return h;
 }
 
-void hook_done(struct hook *hook)
+static void hook_done(struct hook *hook)
 {
     free(hook->name);
     free(hook->matcher);

@@ -39,7 +39,6 @@ __attribute__((format(printf, 3, 4))) void hooks_report(const struct hooks *h, c
 
 /* Takes the hook over and compiles its matcher; one with a bad pattern is reported and gone. */
 void hooks_take(struct hooks *h, struct hook *hook);
-void hook_done(struct hook *hook);
 
 /* One that cannot be used, for this reason, is reported and gone; one that fails closed denies every call from now on. */
 void hooks_reject(struct hooks *h, struct hook *hook, const char *why);

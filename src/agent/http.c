@@ -123,7 +123,8 @@ static int64_t number_of(struct str value, int64_t unit_ms)
     return clamp_wait(whole < RETRY_AFTER_MAX_MS / unit_ms ? whole * unit_ms + part : RETRY_AFTER_MAX_MS);
 }
 
-int64_t http_retry_after_ms(struct str value, int64_t now_ms)
+/* From `now_ms` on: "120", "1.5" or an HTTP date, of the past 0; -1 for anything else. Needs libcurl loaded. */
+static int64_t retry_after_ms(struct str value, int64_t now_ms)
 {
     int64_t ms = number_of(value, 1000);
     char text[64];
@@ -218,7 +219,7 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
     if (header_is(line, "retry-after-ms", &value))
         x->ret->retry_after_ms = number_of(value, 1);
     else if (header_is(line, "retry-after", &value) && x->ret->retry_after_ms < 0)
-        x->ret->retry_after_ms = http_retry_after_ms(value, env_now_ms(env_real()));
+        x->ret->retry_after_ms = retry_after_ms(value, env_now_ms(env_real()));
     return line.len;
 }
 

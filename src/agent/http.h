@@ -62,7 +62,4 @@ void http_result_done(struct http_result *r);
 /* Loads libcurl under this name; TIDE_FAILED says which package brings it. What is loaded stays. */
 enum tide_code http_load(const char *name, struct tide_err *err) MUST_CHECK;
 
-/* Milliseconds from `now_ms` on: "120", "1.5" or an HTTP date, of the past 0; -1 for anything else. Needs libcurl loaded. */
-int64_t http_retry_after_ms(struct str value, int64_t now_ms);
-
 #endif

@@ -212,11 +212,6 @@ void provider_close(struct provider *p)
     free(p);
 }
 
-const char *provider_type(const struct provider *p)
-{
-    return p->ops->type;
-}
-
 /* ---- rendering ----------------------------------------------------------------------------------------------------- */
 
 void name_member(struct json_out *o, struct str name, size_t max)

@@ -49,7 +49,6 @@ static inline void provider_closep(struct provider **p)
 {
     provider_close(*p);
 }
-const char *provider_type(const struct provider *p);
 
 /* The body of the request. Pure: the same request gives the same bytes. */
 void provider_render(const struct provider *p, const struct model_request *request, struct buf *out);

@@ -105,7 +105,7 @@ static bool is_of(const struct shape_member *m, int variant)
     return !m->only || (m->only & 1u << variant);
 }
 
-void shape_put_members(struct json_out *o, const struct shape *shape, const void *data)
+static void put_members(struct json_out *o, const struct shape *shape, const void *data)
 {
     int variant = shape->variant ? shape->variant(data) : 0;
 
@@ -113,7 +113,7 @@ void shape_put_members(struct json_out *o, const struct shape *shape, const void
         if (!is_of(m, variant))
             continue;
         if (m->type == SHAPE_MEMBERS) {
-            shape_put_members(o, m->of, (const char *)data + m->offset);
+            put_members(o, m->of, (const char *)data + m->offset);
             continue;
         }
         if (m->type == SHAPE_VARIANT) {
@@ -135,7 +135,7 @@ void shape_put_members(struct json_out *o, const struct shape *shape, const void
 void shape_put(struct json_out *o, const struct shape *shape, const void *data)
 {
     json_out_begin(o, '{');
-    shape_put_members(o, shape, data);
+    put_members(o, shape, data);
     json_out_end(o, '}');
 }
 

@@ -73,9 +73,7 @@ struct shape {
     const struct shape shape_##NAME = {                                                                                \
         .name = #NAME, .help = HELP, .members = (const struct shape_member[]){__VA_ARGS__, {.name = NULL}}}
 
-/* The object; and only its members, into an object that is open. */
 void shape_put(struct json_out *o, const struct shape *shape, const void *data);
-void shape_put_members(struct json_out *o, const struct shape *shape, const void *data);
 
 /* The JSON Schema of it (draft 2020-12). */
 void shape_schema(struct json_out *o, const struct shape *shape);

@@ -24,7 +24,8 @@ struct parser {
     bool satisfied; /* help or the version was asked for */
 };
 
-const char *args_command_name(const struct args *args, char out[64])
+/* Its words: "sessions new". */
+static const char *command_name(const struct args *args, char out[64])
 {
     const char *group = args->group ? args->group->name : "", *name = args->command ? args->command->name : "";
 
@@ -37,7 +38,7 @@ static enum tide_code in_command(const struct args *args, struct tide_err *err)
 {
     char name[64];
 
-    return args->group || args->command ? tide_wrap(err, "%s", args_command_name(args, name)) : err->code;
+    return args->group || args->command ? tide_wrap(err, "%s", command_name(args, name)) : err->code;
 }
 
 /* "log-format" as log_format, "KEY" as key. */
@@ -127,7 +128,7 @@ static enum tide_code unknown_option(struct args *args, const char *word, size_t
     char name[64];
 
     note_wrong(args, typed + strspn(typed, "-"));
-    args_command_name(args, name);
+    command_name(args, name);
     if (near)
         tide_fail(err, TIDE_INVALID, "unknown option '%.60s': did you mean '--%s'?", typed, near);
     else
@@ -234,7 +235,7 @@ static enum tide_code take_operand(struct args *args, const char *word, struct t
         char name[64];
 
         tide_fail(err, TIDE_INVALID, "unexpected '%.60s': `tidemark %s --help` shows what it takes", word,
-                  args_command_name(args, name));
+                  command_name(args, name));
         return in_command(args, err);
     }
     if (args_check(row->name, row->type, NULL, word, &value, err)) {
@@ -347,7 +348,7 @@ enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct t
         return check_options_given(ret_args, err);
     note_wrong(ret_args, missing->name);
     tide_fail(err, TIDE_INVALID, "%s is missing: `tidemark %s --help` shows what it takes", missing->name,
-              args_command_name(ret_args, name));
+              command_name(ret_args, name));
     return in_command(ret_args, err);
 }
 

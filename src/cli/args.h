@@ -55,7 +55,4 @@ const char *args_operand(const struct args *args, size_t i);      /* NULL when n
 enum tide_code args_refuse(struct tide_err *err, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The command's words: "sessions new". */
-const char *args_command_name(const struct args *args, char out[64]);
-
 #endif

@@ -29,9 +29,8 @@ enum tide_code cli_store_url(const struct cli *cli, struct buf *ret_url, struct 
 enum tide_code cli_store_key(const struct cli *cli, unsigned char *ret_key, size_t *ret_len, struct tide_err *err)
     MUST_CHECK;
 
-/* The settings, with warnings on standard error; the log as they (NULL: as the file) and the options want it, once. */
+/* The settings, with warnings on standard error. */
 enum tide_code cli_settings_open(const struct cli *cli, struct settings *ret_settings, struct tide_err *err) MUST_CHECK;
-enum tide_code cli_settings_log(struct cli *cli, const struct settings *s, struct tide_err *err) MUST_CHECK;
 
 /* Both, for agents of the open store; what they tell goes to standard error. */
 struct agent_setup;

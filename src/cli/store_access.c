@@ -41,7 +41,8 @@ enum tide_code cli_settings_open(const struct cli *cli, struct settings *ret_set
     return settings_open(args_text(&cli->args, "config"), warn_line, NULL, ret_settings, err);
 }
 
-enum tide_code cli_settings_log(struct cli *cli, const struct settings *s, struct tide_err *err)
+/* The log as the settings (NULL: as the file) and the options want it, once. */
+static enum tide_code open_log(struct cli *cli, const struct settings *s, struct tide_err *err)
 {
     bool verbose = args_on(&cli->args, "verbose");
     const char *format = args_text(&cli->args, "log-format");
@@ -71,8 +72,7 @@ enum tide_code cli_setup_open(struct cli *cli, struct agent_setup *ret_setup, st
 {
     ret_setup->tell = offer;
     ret_setup->store = cli->store;
-    return cli_settings_open(cli, &ret_setup->settings, err) ? err->code
-                                                             : cli_settings_log(cli, &ret_setup->settings, err);
+    return cli_settings_open(cli, &ret_setup->settings, err) ? err->code : open_log(cli, &ret_setup->settings, err);
 }
 
 enum tide_code cli_store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err)
@@ -94,7 +94,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     struct tide_store_options opt = {.size = sizeof opt, .flags = extra};
     enum tide_code code;
 
-    if (need != NEED_READ && cli_settings_log(cli, NULL, err))
+    if (need != NEED_READ && open_log(cli, NULL, err))
         return err->code;
     opt.flags |= need == NEED_READ ? TIDE_OPEN_READ_ONLY : need == NEED_CREATE ? TIDE_OPEN_CREATE : 0u;
     if (cli_store_url(cli, &url, err) || store_max_record(&opt.max_record_bytes, err) ||

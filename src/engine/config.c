@@ -41,10 +41,10 @@ enum tide_code config_file_read(struct arena *a, const char *path, struct json *
 
     if (bad && bad != ENOENT) /* a file that is not there is an empty one */
         return tide_fail_file(err, bad, "read", path);
-    if (text.failed)
-        return tide_fail(err, TIDE_TOO_BIG, "%.150s: more than %zu bytes: not a config file", path, text.max);
     kept = str_is_blank(buf_view(&text)) ? STR("{}") : arena_dup(a, buf_view(&text));
-    if (json_parse(a, kept, NULL, ret_object, NULL, err))
+    if (text.failed)
+        tide_fail(err, TIDE_TOO_BIG, "%.150s: more than %zu bytes: not a config file", path, text.max);
+    else if (json_parse(a, kept, NULL, ret_object, NULL, err))
         tide_wrap(err, "%.150s: not JSON", path);
     else if ((*ret_object)->type != JSON_OBJECT)
         tide_fail(err, TIDE_INVALID, "%.150s: must be a JSON object: {\"model\": \"…\"}", path);
@@ -108,14 +108,14 @@ static enum tide_code put_member(struct config *c, const struct json *m, struct 
         return TIDE_OK;
     if (strcmp(slot(c, key)->origin, "file") == 0) {
         tide_fail(err, TIDE_INVALID, "%.120s: %s is given twice, by two names: keep one", c->path, key->name);
-        return fault(s, err);
-    }
-    if (config_value_check(&c->arena, key, m, err)) {
+    } else if (config_value_check(&c->arena, key, m, err)) {
         tide_wrap(err, "%.100s: %s", c->path, name);
-        return fault(s, err);
+    } else {
+        put_value(c, key, m, "file");
+        return TIDE_OK;
     }
-    put_value(c, key, m, "file");
-    return TIDE_OK;
+    tide_about(err, TIDE_SUBJECT_KEY, key->name);
+    return fault(s, err);
 }
 
 static enum tide_code put_file(struct config *c, struct sink *s, struct tide_err *err)
@@ -144,6 +144,7 @@ static enum tide_code put_environment(struct config *c, struct sink *s, struct t
             continue;
         }
         tide_wrap(err, "%s", name);
+        tide_about(err, TIDE_SUBJECT_KEY, k->name);
         if (fault(s, err))
             return err->code;
     }

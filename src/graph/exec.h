@@ -264,7 +264,6 @@ const struct spec_texts *place_input_keys(const struct place *p); /* none: it ge
 
 /* JSON object of all that a frame remembers; `more` (a JSON object or NULL) goes over it. */
 void place_memory(struct exec *x, struct str frame, const struct json *more, struct sight sight, struct buf *out);
-struct str place_goal(const struct exec *x, const struct place *p); /* empty: none */
 /* An object of what a node gets, for its texts: the goal stands behind what is called so in the memory. */
 enum tide_code place_text_values(const struct exec *x, const struct place *p, struct arena *a, struct str inputs,
                                  struct json **ret, struct tide_err *err) MUST_CHECK;
@@ -310,7 +309,6 @@ void end_complete(struct exec *x, const struct place *p, const char *name, struc
 void end_failed(struct exec *x, const struct place *p, const char *name, const char *code, const char *message,
                 bool again);
 void end_missing(struct exec *x, const struct place *p, const char *name, struct str key); /* an input */
-void end_decided(struct exec *x, struct job *j);
 void end_unbegun(struct exec *x, struct job *j);
 void end_put_failed(struct job *j, struct str error, int64_t retry_at, const char *how); /* node.failed */
 void end_unsettled(struct exec *x, const char *name, const char *message);

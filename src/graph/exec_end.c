@@ -219,7 +219,7 @@ void end_missing(struct exec *x, const struct place *p, const char *name, struct
     arena_done(&j.arena);
 }
 
-void end_decided(struct exec *x, struct job *j)
+static void end_decided(struct exec *x, struct job *j)
 {
     const char *next = ways_put(j);
 

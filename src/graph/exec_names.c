@@ -204,7 +204,8 @@ bool place_inputs(struct exec *x, const struct place *p, const struct task *t, s
     return true;
 }
 
-struct str place_goal(const struct exec *x, const struct place *p)
+/* Empty: none. */
+static struct str place_goal(const struct exec *x, const struct place *p)
 {
     return x->goal ? str_from(x->goal) : p->graph->goal.len ? p->graph->goal : x->graph->goal;
 }

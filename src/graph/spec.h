@@ -43,9 +43,7 @@ enum spec_ask { SPEC_INPUT, SPEC_APPROVAL };
 enum spec_tools_mode { SPEC_TOOLS_ALL, SPEC_TOOLS_NONE, SPEC_TOOLS_NAMED };
 
 /* The words of the enums above as JSON has them, ended by NULL. */
-extern const char *const spec_node_words[],
-    *const spec_effect_words[], *const spec_on_words[], *const spec_conflict_words[], *const spec_branch_words[],
-                                                                                          *const spec_ask_words[];
+extern const char *const spec_node_words[], *const spec_effect_words[], *const spec_on_words[];
 
 struct spec_texts {
     const struct str *at; /* NUL-terminated behind each */
@@ -237,10 +235,7 @@ struct spec {
 enum tide_code spec_parse(struct str text, const struct spec_options *opt, struct spec **ret_spec, struct tide_err *err)
     MUST_CHECK;
 
-/* The same from a file; opt->dir NULL: the file's directory. */
-enum tide_code spec_load(const char *path, const struct spec_options *opt, struct spec **ret_spec, struct tide_err *err)
-    MUST_CHECK;
-/* The same of what was read from there. */
+/* The same of what was read from this file; opt->dir NULL: the file's directory. */
 enum tide_code spec_parse_from(const char *path, struct str text, const struct spec_options *opt,
                                struct spec **ret_spec, struct tide_err *err) MUST_CHECK;
 /* Members of an object as in `checkpoints`, over what is there. */

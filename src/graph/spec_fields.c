@@ -11,9 +11,9 @@ const char *const spec_on_words[] = {"always", "success", "failure", "condition"
 const struct spec_synonym spec_synonyms[] = {{"on_success", "success"},    {"on_failure", "failure"},
                                              {"conditional", "condition"}, {"llm_decide", "llm"},
                                              {"on_timeout", "timeout"},    {NULL, NULL}};
-const char *const spec_conflict_words[] = {"error", "last", "first", "merge", NULL};
-const char *const spec_branch_words[] = {"fail_all", "continue", "wait_all", NULL};
-const char *const spec_ask_words[] = {"input", "approval", NULL};
+static const char *const conflict_words[] = {"error", "last", "first", "merge", NULL};
+static const char *const branch_words[] = {"fail_all", "continue", "wait_all", NULL};
+static const char *const ask_words[] = {"input", "approval", NULL};
 
 #define MILLION INT64_C(1000000)
 #define YEAR_MS (INT64_C(366) * 86400 * 1000)
@@ -137,7 +137,7 @@ static const struct spec_field node_fields[] = {
      .help = "conditions, evaluated in this order"},
     {"otherwise", FIELD_ID, AT(otherwise), .types = OF(ROUTER), .help = "the node if no route is true"},
     {"question", FIELD_TEXT, AT(question), .types = OF(HUMAN_INPUT), .help = "what the person is asked"},
-    {"kind", FIELD_WORD, AT(kind), .words = spec_ask_words, .fallback = "\"input\"", .types = OF(HUMAN_INPUT),
+    {"kind", FIELD_WORD, AT(kind), .words = ask_words, .fallback = "\"input\"", .types = OF(HUMAN_INPUT),
      .help = "text, or yes and no"},
     {"deadline", FIELD_DURATION, AT(deadline_ms), .types = OF(HUMAN_INPUT),
      .help = "how long it waits: 90s, 15m, 3h, 2d"},
@@ -192,9 +192,9 @@ static const struct spec_field graph_fields[] = {
      .help = "maximum number of nodes that run; 0: no limit"},
     {"parallel", FIELD_INT, AT(parallel), .min = 1, .max = 1024, .fallback = "4", .help = "branches at once"},
     {"budget", FIELD_OBJECT, AT(budget), .object = &spec_budget_object, .help = "what it may cost"},
-    {"conflict", FIELD_RULES, AT(conflict), .words = spec_conflict_words,
+    {"conflict", FIELD_RULES, AT(conflict), .words = conflict_words,
      .help = "which value counts if parallel branches set the same key"},
-    {"branch_failure", FIELD_WORD, AT(branch_failure), .words = spec_branch_words, .fallback = "\"fail_all\"",
+    {"branch_failure", FIELD_WORD, AT(branch_failure), .words = branch_words, .fallback = "\"fail_all\"",
      .help = "what a failed branch does to the others"},
     {"checkpoints", FIELD_OBJECT, AT(checkpoints), .object = &spec_checkpoints_object,
      .help = "when there is a checkpoint"},

@@ -40,7 +40,6 @@ struct spec_place {
     struct str key; /* of a member; empty: an item of a list */
     size_t index;
 };
-const char *spec_place_path(struct arena *a, const struct spec_place *at);
 
 enum spec_severity { SPEC_PROBLEM, SPEC_WARNING };
 
@@ -81,9 +80,6 @@ void spec_check_names(struct spec_parser *p, struct str source, const char *cons
 
 /* The hint for an expression that is not Lua; "": there is none. */
 const char *spec_lua_hint(struct spec_parser *p, struct str source);
-
-void spec_compile(struct spec_parser *p, struct str source, bool body, const struct spec_place *at,
-                  struct spec_expr *ret);
 
 /* "did you mean 'x'?", or the names there are. */
 const char *spec_hint_of(struct spec_parser *p, struct str typed, const char *const *words);

@@ -48,7 +48,7 @@ static void put_path(struct buf *b, const struct spec_place *at)
         buf_addf(b, "[\"%.*s\"]", STR_ARG(at->key));
 }
 
-const char *spec_place_path(struct arena *a, const struct spec_place *at)
+static const char *place_path(struct arena *a, const struct spec_place *at)
 {
     AUTO(buf_done) struct buf b = BUF_INIT(4096);
 
@@ -137,7 +137,7 @@ void spec_say_at(struct spec_parser *p, const struct spec_place *at, const char 
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    say_problem(p, SPEC_PROBLEM, spec_place_path(&p->spec->arena, at), hint, what);
+    say_problem(p, SPEC_PROBLEM, place_path(&p->spec->arena, at), hint, what);
 }
 
 /* ---- names ---- */
@@ -258,7 +258,7 @@ void spec_read_object(struct spec_parser *p, const struct spec_object *object, c
 
     memcpy(into, template_of(p, object), object->size);
     if (object->path_offset) {
-        const char *path = spec_place_path(&p->spec->arena, at);
+        const char *path = place_path(&p->spec->arena, at);
 
         memcpy((char *)into + object->path_offset, &path, sizeof(path));
     }
@@ -434,14 +434,6 @@ enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err
     else
         return TIDE_OK;
     return tide_about(err, TIDE_SUBJECT_FILE, strcmp(path, "-") == 0 ? "" : path);
-}
-
-enum tide_code spec_load(const char *path, const struct spec_options *opt, struct spec **ret_spec, struct tide_err *err)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(SPEC_MAX_BYTES);
-
-    ERR_LOCAL(err);
-    return spec_read(path, &text, err) ? err->code : spec_parse_from(path, buf_view(&text), opt, ret_spec, err);
 }
 
 enum tide_code spec_parse_from(const char *path, struct str text, const struct spec_options *opt,

@@ -184,8 +184,8 @@ static void keep_expr(struct spec *s, struct expr *e)
     s->exprs[s->n_exprs++] = e;
 }
 
-void spec_compile(struct spec_parser *p, struct str source, bool body, const struct spec_place *at,
-                  struct spec_expr *ret)
+static void compile_source(struct spec_parser *p, struct str source, bool body, const struct spec_place *at,
+                           struct spec_expr *ret)
 {
     struct tide_err err = {0};
     struct expr *e = NULL;
@@ -205,7 +205,7 @@ SETTER(set_expr)
 
     ((struct spec_expr *)into)->source = json_source(v);
     if (text_of(p, v, at, &text))
-        spec_compile(p, text, f->type == FIELD_BODY, at, into);
+        compile_source(p, text, f->type == FIELD_BODY, at, into);
 }
 
 /* ---- lists of text ---- */

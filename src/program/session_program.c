@@ -205,7 +205,8 @@ static enum tide_code check_cwd(const char *cwd, struct tide_err *err)
 
     if (stat(cwd, &st) == 0 && S_ISDIR(st.st_mode) && access(cwd, X_OK) == 0)
         return TIDE_OK;
-    return tide_fail(err, TIDE_NOT_FOUND, "the directory '%.200s' of the program is gone: create it again", cwd);
+    tide_fail(err, TIDE_NOT_FOUND, "the directory '%.200s' of the program is gone: create it again", cwd);
+    return tide_about(err, TIDE_SUBJECT_FILE, cwd);
 }
 
 static void check_digest(struct session_program *p)

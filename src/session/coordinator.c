@@ -524,10 +524,11 @@ static enum tide_code answer_again(struct resuming *m, struct tide_resumed *ret,
         f.input = given.ptr;
     code = store_read(m->s->store, &m->s->head, m->answered_seq, m->answered_seq, take_first_answer, &f, err);
     arena_done(&f.arena);
-    if (!code && f.differs)
-        code =
-            tide_fail(err, TIDE_CONFLICT, "request id '%.100s' was used for another answer: give each answer its own",
-                      m->opt->request_id);
+    if (!code && f.differs) {
+        tide_fail(err, TIDE_CONFLICT, "request id '%.100s' was used for another answer: give each answer its own",
+                  m->opt->request_id);
+        code = tide_about(err, TIDE_SUBJECT_ARGUMENT, "request_id");
+    }
     *ret_run = NULL;
     return code;
 }

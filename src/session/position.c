@@ -91,7 +91,7 @@ bool branch_is_within(struct str branch, struct str outer)
     return !outer.len || (str_starts(branch, outer) && (branch.len == outer.len || branch.ptr[outer.len] == '/'));
 }
 
-struct str branch_common(struct str a, struct str b)
+static struct str branch_common(struct str a, struct str b)
 {
     while (!branch_is_within(b, a)) {
         while (a.len && a.ptr[a.len - 1] != '/')

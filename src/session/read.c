@@ -7,7 +7,14 @@
 #include "session/status.h"
 #include "session/usage_json.h"
 
-int event_hand_out(void *arg, const struct event *ev)
+struct event_out {
+    const char *session_id;
+    tide_event_fn *fn;
+    void *arg;
+};
+
+/* In the public form. */
+static int hand_out_event(void *arg, const struct event *ev)
 {
     const struct event_out *o = arg;
     struct tide_event out = {
@@ -55,8 +62,8 @@ enum tide_code tide_session_read(tide_session *s, unsigned flags, int64_t from, 
             return code;
     }
     if (flags & TIDE_READ_INHERITED)
-        return read_through(s->store, &s->head, from ? from : 1, to, event_hand_out, &out, err);
-    return to && to < s->head.first_seq ? TIDE_OK : store_read(s->store, &s->head, from, to, event_hand_out, &out, err);
+        return read_through(s->store, &s->head, from ? from : 1, to, hand_out_event, &out, err);
+    return to && to < s->head.first_seq ? TIDE_OK : store_read(s->store, &s->head, from, to, hand_out_event, &out, err);
 }
 
 /* For the caller of the handle, until the next one. */
@@ -108,7 +115,7 @@ static int hand_out_all(void *arg, const struct event *ev)
     struct all_out *a = arg;
     struct event_out out = {a->session.id, a->fn, a->arg};
 
-    return event_hand_out(&out, ev);
+    return hand_out_event(&out, ev);
 }
 
 enum tide_code tide_store_read(tide_store *store, int64_t after, uint64_t max, tide_event_fn *fn, void *arg,
@@ -133,7 +140,7 @@ static int hand_out_chosen(void *arg, const struct event *ev)
     const struct kind *k = kind_find(ev->kind);
 
     if (k && k->flags & c->flag)
-        c->stopped = event_hand_out(&c->out, ev) != 0;
+        c->stopped = hand_out_event(&c->out, ev) != 0;
     return c->stopped;
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/str.h"
 
-#define RETRY_MAX_DEFAULT 3
 #define RETRY_BASE_MS_DEFAULT 500
 #define RETRY_CAP_MS 60000
 

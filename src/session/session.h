@@ -175,12 +175,4 @@ enum tide_code recovery_batch(struct store *store, const struct head *h, struct 
 
 void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_SIZE]);
 
-/* Hands a stored event out in the public form. */
-struct event_out {
-    const char *session_id;
-    tide_event_fn *fn;
-    void *arg;
-};
-int event_hand_out(void *arg, const struct event *ev);
-
 #endif

@@ -237,8 +237,6 @@ struct json_out;
 void state_put_ints(struct json_out *o, const char *name, const struct map *m);
 void state_get_ints(struct arena *a, struct map *m, const struct json *object);
 
-/* position.c: what both branches have in common, up to a whole part. */
-struct str branch_common(struct str a, struct str b);
 bool branch_is_within(struct str branch, struct str outer);
 struct map *position_scope(struct content *c, struct str frame, bool make); /* "" is the memory itself; NULL: none */
 const char *position_value(const struct content *c, struct str frame, struct str key); /* JSON text; NULL: not set */

@@ -132,7 +132,8 @@ void log_note_line(struct files_log *l, int64_t seq, int64_t offset, struct str 
         b->marks[32 + bit / 8] |= (unsigned char)(1u << bit % 8);
 }
 
-void log_unnote(struct files_log *l, int64_t seq)
+/* From this one on. */
+static void log_unnote(struct files_log *l, int64_t seq)
 {
     int64_t number = (seq - 1) / BLOCK_EVENTS;
     unsigned from = (unsigned)((seq - 1) % BLOCK_EVENTS);

@@ -205,7 +205,6 @@ enum tide_code log_block(struct files_store *s, struct files_log *l, int64_t num
 enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t size, int64_t limit,
                            struct tide_err *err) MUST_CHECK;
 void log_note_line(struct files_log *l, int64_t seq, int64_t offset, struct str kind); /* into the index */
-void log_unnote(struct files_log *l, int64_t seq);                                     /* from this one on */
 
 /* Lines from an offset on, one at a time. */
 struct line_walk {

@@ -93,8 +93,9 @@ static enum tide_code file_id(struct hub *h, const char *path, struct env_stat *
 
 static enum tide_code fail_gone(const struct store *s, struct tide_err *err)
 {
-    return tide_fail(err, TIDE_IO,
-                     "the store '%.300s' was deleted, moved away or replaced: restore it, or open the new one", s->url);
+    tide_fail(err, TIDE_IO, "the store '%.300s' was deleted, moved away or replaced: restore it, or open the new one",
+              s->url);
+    return tide_about(err, TIDE_SUBJECT_FILE, s->url + strlen(s->ops->scheme) + 1);
 }
 
 /* The side file of a store that was closed may be missing: the next writer makes it. */

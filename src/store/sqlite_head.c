@@ -70,8 +70,10 @@ enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct whead
     if (ret->parent_sid)
         db_digest(h->first_before, st, 5);
     h->first_seq = h->parent_seq + 1;
-    if (!head_place(s, st, ret) || h->last_seq < h->first_seq - 1)
-        return tide_fail(err, TIDE_CORRUPT, "the record of session '%s' in '%s' is damaged", h->id, s->path);
+    if (!head_place(s, st, ret) || h->last_seq < h->first_seq - 1) {
+        tide_fail(err, TIDE_CORRUPT, "the record of session '%s' in '%s' is damaged", h->id, s->path);
+        return tide_about_session(err, h->id);
+    }
     db_proof(&h->proof, st, HEAD_PROOF);
     h->held = ret->boot != 0;
     return TIDE_OK;

@@ -100,6 +100,8 @@ enum tide_code store_open(const char *url, const struct tide_store_options *opt,
     do
         code = b->open(path, opt, env, ret_store, err);
     while (store_retry(env, code, &tries));
+    if (code == TIDE_NOT_A_STORE || code == TIDE_TOO_NEW || code == TIDE_WRONG_KEY)
+        tide_about(err, TIDE_SUBJECT_FILE, path);
     if (code)
         return code;
     INVARIANT(is_complete((*ret_store)->ops));

@@ -145,12 +145,6 @@ void out_field(struct out *out, const char *name, const char *value)
     buf_add_char(&out->text, '\n');
 }
 
-struct json_out out_json(struct out *out)
-{
-    out->data = true;
-    return json_out_to(&out->text);
-}
-
 void out_json_end(struct out *out)
 {
     buf_add_char(&out->text, '\n');
@@ -158,8 +152,9 @@ void out_json_end(struct out *out)
 
 void out_shape(struct out *out, const struct shape *shape, const void *data)
 {
-    struct json_out o = out_json(out);
+    struct json_out o = json_out_to(&out->text);
 
+    out->data = true;
     shape_put(&o, shape, data);
     out_json_end(out);
 }
@@ -185,23 +180,6 @@ void out_findings(struct out *out, const struct findings *f, enum color color)
         out_value(out, f->at[i].what);
         outf(out, "\n");
     }
-}
-
-void json_kopt(struct json_out *o, const char *key, const char *text)
-{
-    json_out_key(o, str_from(key));
-    if (text)
-        json_out_str(o, str_from(text));
-    else
-        json_out_null(o);
-}
-
-void json_ktime(struct json_out *o, const char *key, int64_t unix_ms)
-{
-    char text[TIME_TEXT_SIZE];
-
-    time_format(text, unix_ms);
-    json_out_kstr(o, str_from(key), str_from(text));
 }
 
 const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms)

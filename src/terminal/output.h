@@ -46,13 +46,10 @@ void say(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* the sam
 const char *color_code(const struct out *out, enum color color);      /* "" without colours */
 
 /* JSON: one document, one line. */
-struct json_out out_json(struct out *out);
 void out_json_end(struct out *out);
 void out_shape(struct out *out, const struct shape *shape, const void *data); /* all of it */
 void out_json_value(struct out *out, struct str json);                        /* a text as text unless --json; a line */
 void out_findings(struct out *out, const struct findings *f, enum color color); /* a line each */
-void json_kopt(struct json_out *o, const char *key, const char *text);          /* null for NULL */
-void json_ktime(struct json_out *o, const char *key, int64_t unix_ms);
 
 /* "3 minutes ago" */
 #define AGO_SIZE 32

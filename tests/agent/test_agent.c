@@ -186,7 +186,7 @@ static void too_many_turns_fail_by_name_and_go_on_when_resumed(void **state)
         "{\"turns\":[{\"calls\":[{\"name\":\"glob\",\"args\":{\"pattern\":\"*\"}}]},{\"calls\":[{\"name\":\"glob\",\"args\":{"
         "\"pattern\":\"*\"}}]},{\"text\":\"Done.\"}]}");
     a = new_agent(s, &opt);
-    SAYS(TIDE_FAILED, "max_turns", tide_agent_run(a, "hi", NULL, &err));
+    HINTS(TIDE_FAILED, TIDE_ACTION_PROMPT, tide_agent_run(a, "hi", NULL, &err));
     BODY_HAS(s, "llm.error", 0, "\"context\":\"max_turns\"");
     OK(tide_agent_resume(a, NULL, NULL, &answer, &err));
     assert_string_equal(answer.ptr, "Done.");

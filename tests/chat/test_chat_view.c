@@ -172,12 +172,10 @@ static void parts_stand_apart_and_like_parts_together(void **state)
     view_tool_end(s.view, "read b", VIEW_DONE, 1, STR(""));
     view_approval(s.view, "allow bash?", STR("git push\n\nx"));
     view_usage(s.view, &(struct view_usage){1234567, 1000, 42, 0.5, 50, 200, -1});
-    view_blank(s.view);
-    view_blank(s.view);
     assert_string_equal(sheet_text(&s, s.out),
                         "› do it\n  now\n\n\n\nYes\n\n\n✓ read a  1 ms\n✓ read b  1 ms\n\n? allow bash?\n"
                         "  git push\n\n  x\n1,234,567 in (1,000 cached) · 42 out · $0.50 · "
-                        "context 25 %\n\n");
+                        "context 25 %\n");
     sheet_close(&s);
 }
 

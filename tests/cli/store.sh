@@ -49,19 +49,19 @@ chmod 600 s.db
 
 # ---- not a store ----
 echo 'some text, longer than a header, to be kept' >text.db
-refuses_as 'a text file' 5 'NOT_A_STORE|||||' --store text.db sessions list
-refuses_as 'a text file, also when one would be made' 5 'NOT_A_STORE|||||' --store text.db sessions new
+refuses_as 'a text file' 5 'NOT_A_STORE|file||text.db||' --store text.db sessions list
+refuses_as 'a text file, also when one would be made' 5 'NOT_A_STORE|file||text.db||' --store text.db sessions new
 check_is 'it is left as it was' 'some text, longer than a header, to be kept' "$(cat text.db)"
 sqlite3 other.db 'CREATE TABLE t(a); INSERT INTO t VALUES(1)'
 sum=$(md5sum <other.db)
-refuses_as 'a database of someone else' 5 'NOT_A_STORE|||||' --store other.db sessions list
-refuses_as 'a database of someone else, also when one would be made' 5 'NOT_A_STORE|||||' --store other.db sessions new
+refuses_as 'a database of someone else' 5 'NOT_A_STORE|file||other.db||' --store other.db sessions list
+refuses_as 'a database of someone else, also when one would be made' 5 'NOT_A_STORE|file||other.db||' --store other.db sessions new
 check_is 'that one as well' "$sum" "$(md5sum <other.db)"
 refuses_as 'a directory' 5 'NOT_A_STORE|||||' --store . sessions list
 ln -s s.db link.db
-refuses_as 'a symbolic link' 5 'NOT_A_STORE|||||' --store link.db sessions list
+refuses_as 'a symbolic link' 5 'NOT_A_STORE|file||link.db||' --store link.db sessions list
 mkfifo pipe.db
-refuses_as 'a pipe' 5 'NOT_A_STORE|||||' --store pipe.db sessions list
+refuses_as 'a pipe' 5 'NOT_A_STORE|file||pipe.db||' --store pipe.db sessions list
 # todo STORE: what the doctor advises, as JSON, for each check that failed.
 todo() {
     tidemark doctor --store "$1" --json >"$work/.doctor"
@@ -74,8 +74,8 @@ check 'doctor: not a store' eval 'TIDEMARK_STORE=text.db doctor 1 "not a Tidemar
 # ---- a newer one ----
 cp s.db newer.db
 sqlite3 newer.db 'PRAGMA user_version=99' >/dev/null
-refuses_as 'a newer store' 5 'TOO_NEW|||||' --store newer.db sessions list
-refuses_as 'a newer store, to write' 5 'TOO_NEW|||||' --store newer.db log append s --kind x.y
+refuses_as 'a newer store' 5 'TOO_NEW|file||newer.db||' --store newer.db sessions list
+refuses_as 'a newer store, to write' 5 'TOO_NEW|file||newer.db||' --store newer.db log append s --kind x.y
 check_is 'doctor: what to do about a newer one' 'use a newer tidemark' "$(todo newer.db)"
 check 'doctor: a newer store' eval 'TIDEMARK_STORE=newer.db doctor 1 "version 99"'
 
@@ -124,9 +124,9 @@ check 'a store with a key' tidemark --store keyed.db --key-file key sessions new
 check 'the key from a descriptor' eval 'tidemark --store keyed.db --key-fd 9 sessions verify k 9<key'
 check 'the key from a file named in the environment' env TIDEMARK_KEY_FILE=key "$TIDE_BIN" --store keyed.db sessions verify k
 check 'the key from the environment' env TIDEMARK_KEY='a key of enough bytes' "$TIDE_BIN" --store keyed.db sessions verify k
-refuses_as 'a wrong key' 5 'WRONG_KEY|||||' --store keyed.db --key-file wrong sessions list
+refuses_as 'a wrong key' 5 'WRONG_KEY|file||keyed.db||' --store keyed.db --key-file wrong sessions list
 check_is 'doctor: always says what to do' '' "$(for s in cut.db flip.db keyed.db .; do todo "$s"; done | grep -x null)"
-refuses_as 'no key' 5 'WRONG_KEY|||||' --store keyed.db sessions list
+refuses_as 'no key' 5 'WRONG_KEY|file||keyed.db||' --store keyed.db sessions list
 refuses_as 'a key that is too short' 2 'INVALID|argument||key_file||' --store keyed.db --key-file short sessions list
 head -c 65 /dev/zero >long
 refuses_as 'a key that is too long' 2 'INVALID|argument||key_file||' --store keyed.db --key-file long sessions list

@@ -568,8 +568,8 @@ rmdir $logs/folder
 check_is 'a file beside the logs does no harm' ok "$(tidemark store check)"
 check_is 'and stays' 'my notes' "$(cat $logs/notes.txt)"
 sed -i 's/"version":2/"version":9/' d/store.json
-refuses_as 'a newer store' 5 'TOO_NEW|||||' sessions list
-refuses_as 'a newer store, to write' 5 'TOO_NEW|||||' log append one --kind note.made
+refuses_as 'a newer store' 5 'TOO_NEW|file||?*||' sessions list
+refuses_as 'a newer store, to write' 5 'TOO_NEW|file||?*||' log append one --kind note.made
 check 'doctor: a newer store' eval "tidemark doctor | grep -q '^fail .*use a newer tidemark'"
 
 # ---- sessions of another program: read as they are, made ours by the first write ----

@@ -110,7 +110,7 @@ refuses_as 'a descriptor that gives nothing' 8 'TOKEN_MALFORMED|argument||token|
 tidemark exec --session rq -- ./asks >/dev/null 2>&1
 check_is 'the first is done' 'answer: 1, status 0' "$(tidemark resume rq --request-id r1 --input 1)"
 check_is 'the same request again gets the first answer' 1 "$(tidemark resume rq --request-id r1 --input 1 --json | json '$.repeated')"
-refuses_as 'with another answer it is another request' 4 'CONFLICT|||||' resume rq --request-id r1 --input 2
+refuses_as 'with another answer it is another request' 4 'CONFLICT|argument||request_id||' resume rq --request-id r1 --input 2
 check_is 'in words as well' 1 "$(tidemark resume rq --request-id r1 --input 1 | grep -c 'was resumed by this request before')"
 check_is 'and runs nothing' 1 "$(tidemark log show rq | grep -c '"kind":"run.resumed"')"
 

@@ -123,8 +123,9 @@ UNUSED static void helps(const struct life *l, size_t i, enum tide_action action
     assert_string_equal(l->err.hints[i].arguments, arguments);
 }
 
-/* Refused with these words, and nothing was written or run by it. */
-UNUSED static void refused(struct life *l, const struct tide_graph_options *opt, enum tide_code code, const char *words)
+/* Nothing was written or run by it. `action` is the first that helps, 0: none; `name` the node or checkpoint that it is about, "": it is about the session. */
+UNUSED static void refused(struct life *l, const struct tide_graph_options *opt, enum tide_code code,
+                           enum tide_action action, const char *name)
 {
     int64_t before = last_seq(l);
     size_t calls = l->w.n;
@@ -132,7 +133,8 @@ UNUSED static void refused(struct life *l, const struct tide_graph_options *opt,
 
     if (got != code)
         fail_msg("want %s, got %s: %s", tide_code_name(code), tide_code_name(got), l->err.msg);
-    HOLDS(l->err.msg, words);
+    assert_int_equal(l->err.hints[0].action, action);
+    assert_string_equal(l->err.detail.name, name);
     assert_int_equal(last_seq(l), before);
     assert_int_equal(l->w.n, calls);
 }

@@ -265,7 +265,7 @@ static void a_model_that_cannot_be_asked_makes_no_choice(void **state)
     struct edge_question c = choice_of(&o, &w, json, false);
 
     (void)state;
-    SAYS(TIDE_BUSY, "no model", edges_choose(&c, &o.at, &o.n, &err));
+    GIVES(TIDE_BUSY, edges_choose(&c, &o.at, &o.n, &err));
     assert_null(o.at);
     c.decide = NULL;
     run(&o, &c);
@@ -350,7 +350,7 @@ static void two_values_of_one_key_follow_its_rule(void **state)
         if (!str_eq(got, str_from(values[i].want)))
             fail_msg("%s and %s: %.*s", values[i].before, values[i].now, STR_ARG(got));
     }
-    SAYS(TIDE_CONFLICT, "'k'", memory_merge_value(SPEC_CONFLICT_ERROR, STR("k"), STR("1"), STR("2"), &a, &got, &err));
+    GIVES(TIDE_CONFLICT, memory_merge_value(SPEC_CONFLICT_ERROR, STR("k"), STR("1"), STR("2"), &a, &got, &err));
     GIVES(TIDE_CONFLICT, memory_merge_value(SPEC_CONFLICT_ERROR, STR("k"), STR("1"), STR("1"), &a, &got, &err));
     SAYS(TIDE_INVALID, "one branch set a list, another a text",
          memory_merge_value(SPEC_CONFLICT_MERGE, STR("k"), STR("[]"), STR("\"\""), &a, &got, &err));

@@ -263,8 +263,8 @@ static void limits_are_the_callers(void **state)
     (void)state;
     OK(expr_compile_body(STR("for i = 1, 10000 do end return #('x'):rep(100000)"), &e, &err));
     OK(eval(e, NULL, NULL, &out, &err));
-    SAYS(TIDE_TOO_BIG, "too long", eval(e, NULL, &(struct expr_limits){500, 0}, &out, &err));
-    SAYS(TIDE_TOO_BIG, "memory", eval(e, NULL, &(struct expr_limits){0, 50000}, &out, &err));
+    GIVES(TIDE_TOO_BIG, eval(e, NULL, &(struct expr_limits){500, 0}, &out, &err));
+    GIVES(TIDE_TOO_BIG, eval(e, NULL, &(struct expr_limits){0, 50000}, &out, &err));
     assert_int_equal(out.len, strlen("100000")); /* what failed left nothing */
     expr_free(e);
     buf_done(&out);

@@ -54,7 +54,7 @@ static void a_completed_session_goes_on_only_as_a_fork(void **state)
     (void)state;
     begin(&l, ABC);
     assert_int_equal(go(&l, NULL), TIDE_OK);
-    refused(&l, NULL, TIDE_INVALID, "has completed");
+    refused(&l, NULL, TIDE_INVALID, TIDE_ACTION_LIST_CHECKPOINTS, "");
     helps(&l, 0, TIDE_ACTION_LIST_CHECKPOINTS, "{}");
     helps(&l, 1, TIDE_ACTION_REPEAT, "{\"checkpoint\":null}");
     w = checkpoint(&l, "node_complete", "b");
@@ -100,7 +100,7 @@ static void checkpoints_that_cannot_be_used_are_named(void **state)
     (void)state;
     begin(&l, ABC);
     fails_at(&l, "c");
-    refused(&l, &opt, TIDE_NOT_FOUND, "no checkpoint 'ckpt_nope'");
+    refused(&l, &opt, TIDE_NOT_FOUND, TIDE_ACTION_LIST_CHECKPOINTS, "ckpt_nope");
     a = checkpoint(&l, "node_complete", "a");
     b = checkpoint(&l, "node_complete", "b");
     s = open_session(&l);
@@ -108,9 +108,9 @@ static void checkpoints_that_cannot_be_used_are_named(void **state)
     OK(tide_checkpoint_delete(s, (const char *const[]){a.id}, 1, &err));
     tide_session_close(s);
     opt.checkpoint = b.id;
-    refused(&l, &opt, TIDE_INVALID, "was undone by a rollback");
+    refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_ROLLBACK, b.id);
     opt.checkpoint = a.id;
-    refused(&l, &opt, TIDE_NOT_FOUND, "was deleted");
+    refused(&l, &opt, TIDE_NOT_FOUND, TIDE_ACTION_LIST_CHECKPOINTS, a.id);
     end(&l);
 }
 
@@ -128,15 +128,15 @@ static void a_question_is_asked_once_and_again_when_gone_back(void **state)
     (void)state;
     begin(&l, HUMAN);
     assert_int_equal(go(&l, NULL), TIDE_WAITING);
-    refused(&l, NULL, TIDE_INVALID, "waits for input: go on?");
+    refused(&l, NULL, TIDE_INVALID, TIDE_ACTION_ANSWER, "");
     w = checkpoint(&l, "node_complete", "a");
     opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .checkpoint = w.id, .input = "1"};
-    refused(&l, &opt, TIDE_INVALID, "give one of them");
+    refused(&l, &opt, TIDE_INVALID, 0, "");
     opt.input = NULL;
     assert_int_equal(go(&l, &opt), TIDE_WAITING); /* the old wait is over, a new one begun */
     assert_int_equal(go(&l, &answer), TIDE_OK);
     expect_calls(&l, "a#1 c#1");
-    refused(&l, &answer, TIDE_INVALID, "does not wait for an answer");
+    refused(&l, &answer, TIDE_INVALID, TIDE_ACTION_REPEAT, "");
     end(&l);
 }
 
@@ -150,7 +150,7 @@ static void a_node_that_is_gone_is_named(void **state)
     begin(&l, ABC);
     fails_at(&l, "b");
     use_graph(&l, CHAIN("a", "x", "c", "", ""));
-    refused(&l, NULL, TIDE_INVALID, "node 'b', which is to run next, is not in this graph");
+    refused(&l, NULL, TIDE_INVALID, TIDE_ACTION_REPEAT, "b");
     HOLDS(plan(&l, NULL), "\"node\":\"b\"");
     HOLDS(l.plan, "\"hints\":[{\"action\":\"repeat\",\"session_id\":");
     HOLDS(l.plan, "\"arguments\":{\"map\":{\"b\":\"x\"}}");
@@ -168,9 +168,9 @@ static void a_renamed_node_goes_on_under_its_new_name(void **state)
     begin(&l, ABC);
     fails_at(&l, "b");
     use_graph(&l, CHAIN("a", "x", "c", "", ""));
-    refused(&l, &opt, TIDE_INVALID, "the graph has no node 'cc'");
+    refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "cc");
     opt.renames = unknown;
-    refused(&l, &opt, TIDE_INVALID, "the session has no node 'q'");
+    refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "q");
     opt.renames = map;
     HOLDS(plan(&l, &opt), "\"nodes_to_run\":[{\"node\":\"x\"");
     assert_int_equal(go(&l, &opt), TIDE_OK);
@@ -189,7 +189,7 @@ static void the_newest_checkpoint_that_fits_is_taken_when_asked_for(void **state
     fails_at(&l, "c");
     use_graph(&l,
               GRAPH("\"entry\":\"a\",\"nodes\":[" WORK("a", "") "," WORK("b", "") "],\"edges\":[" EDGE("a", "b") "]"));
-    refused(&l, NULL, TIDE_INVALID, "node 'c'");
+    refused(&l, NULL, TIDE_INVALID, TIDE_ACTION_REPEAT, "c");
     HOLDS(plan(&l, &opt), "\"action\":\"rollback\"");
     HOLDS(l.plan, "using checkpoint");
     assert_int_equal(go(&l, &opt), TIDE_OK);
@@ -288,7 +288,7 @@ static void every_reason_is_told_at_once(void **state)
     begin(&l, ABC);
     fails_at(&l, "b");
     use_graph(&l, CHAIN("a", "b", "c", ",\"inputs\":[\"one\",\"two\"]", ""));
-    refused(&l, NULL, TIDE_INVALID, "node 'b' needs 'one', which is not set");
+    refused(&l, NULL, TIDE_INVALID, TIDE_ACTION_REPEAT, "b");
     HOLDS(l.err.msg, "(and 1 more)");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"set\":{\"one\":null}}");
     helps(&l, 1, TIDE_ACTION_REPEAT, "{\"dry_run\":true}");
@@ -321,7 +321,7 @@ static void what_is_never_stored_is_asked_for_again(void **state)
                        "\"program\":[\"sh\",\"-c\",\"grep -q two && echo '{\\\"b\\\":1}'\"],\"inputs\":[\"api_key\"],"
                        "\"outputs\":[\"b\"]}],\"edges\":[" EDGE("a", "b") "]"));
     assert_int_equal(go(&l, &first), TIDE_FAILED);
-    refused(&l, NULL, TIDE_INVALID, "node 'b' needs 'api_key', which is never stored and was not given again");
+    refused(&l, NULL, TIDE_INVALID, TIDE_ACTION_REPEAT, "b");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"set\":{\"api_key\":null}}");
     LACKS(plan(&l, &second), "hunter");
     HOLDS(l.plan, "{\"key\":\"api_key\",\"never_stored\":true}");
@@ -360,7 +360,7 @@ static void going_back_past_what_must_happen_once_is_refused(void **state)
     fails_at(&l, "c");
     w = checkpoint(&l, "node_complete", "a");
     opt.checkpoint = w.id;
-    refused(&l, &opt, TIDE_EFFECTS, "must happen once: b (call node:b#1)");
+    refused(&l, &opt, TIDE_EFFECTS, TIDE_ACTION_REPEAT, "");
     opt.rollback = TIDE_ROLLBACK_REUSE_EFFECTS;
     assert_int_equal(go(&l, &opt), TIDE_OK);
     expect_calls(&l, "a#1 b#1 c#1 c#1"); /* b answered from the log */
@@ -380,7 +380,7 @@ static void it_happens_again_only_when_somebody_says_so(void **state)
     w = checkpoint(&l, "node_complete", "a");
     opt.checkpoint = w.id;
     opt.rollback = 0;
-    refused(&l, &opt, TIDE_EFFECTS, "in a fork");
+    refused(&l, &opt, TIDE_EFFECTS, TIDE_ACTION_REPEAT, "");
     HOLDS(l.err.msg, "b (call node:b#1)");
     opt.rollback = TIDE_ROLLBACK_REDO_EFFECTS;
     assert_int_equal(go(&l, &opt), TIDE_OK);
@@ -397,14 +397,12 @@ static void one_that_failed_needs_a_word(void **state)
     (void)state;
     begin(&l, ONCE);
     fails_at(&l, "b");
-    refused(&l, NULL, TIDE_UNSETTLED, "node 'b' must happen once and failed");
+    refused(&l, NULL, TIDE_UNSETTLED, TIDE_ACTION_REPEAT, "b");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"b\"}]}");
     helps(&l, 1, TIDE_ACTION_REPEAT, "{\"retry\":[\"b\"]}");
-    refused(&l, &opt, TIDE_INVALID,
-            "no node 'q' that must happen once failed or was interrupted: these are open: b (and 1 more");
+    refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "q");
     opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .happened = q};
-    refused(&l, &opt, TIDE_INVALID,
-            "no node 'q' that must happen once failed or was interrupted: these are open: b (and 1 more");
+    refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "q");
     opt.happened = NULL;
     opt.retry = b;
     assert_int_equal(go(&l, &opt), TIDE_OK);
@@ -452,7 +450,7 @@ static void what_happened_must_have_left_what_it_promised(void **state)
     (void)state;
     begin(&l, ONCE);
     fails_at(&l, "b");
-    refused(&l, &opt, TIDE_INVALID, "node 'b' happened, and its outputs stay unset (b)");
+    refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "b");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"set\":{\"b\":null}}");
     plan(&l, &opt);
     HOLDS(l.plan, "\"nodes_to_run\":[]");
@@ -499,13 +497,13 @@ static void inside_of_others_what_it_gave_is_said_with_it(void **state)
           "\"map\",\"over\":\"l\",\"as\":\"i\",\"outputs\":[\"m\"],\"node\":{\"type\":\"function\",\"effect\":\"once\","
           "\"callback\":\"work\",\"outputs\":[\"x\"]}}]}");
     fails_at(&l, "m#1[0]");
-    refused(&l, &opt, TIDE_INVALID, "its result (x) is not known");
+    refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "m#1[0]");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"m#1[0]\",\"output\":{\"x\":null}}]}");
     helps(&l, 1, TIDE_ACTION_REPEAT, "{\"retry\":[\"m#1[0]\"]}");
-    refused(&l, NULL, TIDE_UNSETTLED, "must happen once");
+    refused(&l, NULL, TIDE_UNSETTLED, TIDE_ACTION_REPEAT, "m#1[0]");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"m#1[0]\",\"output\":null}]}");
     opt.happened = wrong;
-    refused(&l, &opt, TIDE_INVALID, "is not a JSON object of its outputs");
+    refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "m#1[0]");
     opt.happened = gave;
     assert_int_equal(go(&l, &opt), TIDE_OK);
     expect_calls(&l, "m#1[0]#1");
@@ -518,7 +516,7 @@ static void inside_of_others_what_it_gave_is_said_with_it(void **state)
         "\"function\",\"effect\":\"once\",\"callback\":\"work\",\"outputs\":[\"b\"]}]}}]}");
     fails_at(&l, "s#1/b");
     opt.happened = inner;
-    refused(&l, &opt, TIDE_INVALID, "its result (b) is not known");
+    refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "s#1/b");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"s#1/b\",\"output\":{\"b\":null}}]}");
     opt.happened = lone;
     assert_int_equal(go(&l, &opt), TIDE_OK);
@@ -540,7 +538,7 @@ static void steps_that_are_used_up_need_another_graph(void **state)
     snprintf(json, sizeof json, two, 1);
     begin(&l, json);
     assert_int_equal(go(&l, NULL), TIDE_FAILED);
-    refused(&l, NULL, TIDE_INVALID, "max_steps: 1 nodes have run, and the graph allows 1");
+    refused(&l, NULL, TIDE_INVALID, TIDE_ACTION_REPEAT, "");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"graph\":null}");
     snprintf(json, sizeof json, two, 2);
     use_graph(&l, json);
@@ -592,7 +590,8 @@ static void a_damaged_session_goes_on_from_the_newest_checkpoint_that_can_be_rea
     a = checkpoint(&l, "node_complete", "a");
     b = checkpoint(&l, "node_complete", "b");
     damage(&l, b.seq);
-    SAYS(TIDE_CORRUPT, b.id, graph_rescue(l.w.store, l.session, b.id, false, false, false, &r, &err));
+    ABOUT(TIDE_CORRUPT, TIDE_SUBJECT_CHECKPOINT, b.id,
+          graph_rescue(l.w.store, l.session, b.id, false, false, false, &r, &err));
     OK(graph_rescue(l.w.store, l.session, NULL, false, false, true, &r, &err));
     assert_string_equal(r.fork, "");
     rescue_json(&r, &json);
@@ -628,12 +627,10 @@ static void is_rescued_only_from_before(struct life *l, struct wanted damaged, s
 {
     struct tide_session *s;
     struct rescue r;
-    char words[TIDE_ID_SIZE + 40];
 
-    snprintf(words, sizeof words, "event %lld is damaged", (long long)damaged.seq);
-    SAYS(TIDE_CORRUPT, words, tide_session_open(l->w.store, l->session, TIDE_SESSION_APPEND, &s, &err));
-    snprintf(words, sizeof words, "checkpoint '%s' of session", damaged.id);
-    SAYS(TIDE_CORRUPT, words, graph_rescue(l->w.store, l->session, damaged.id, false, false, false, &r, &err));
+    ABOUT_EVENT(TIDE_CORRUPT, damaged.seq, tide_session_open(l->w.store, l->session, TIDE_SESSION_APPEND, &s, &err));
+    ABOUT(TIDE_CORRUPT, TIDE_SUBJECT_CHECKPOINT, damaged.id,
+          graph_rescue(l->w.store, l->session, damaged.id, false, false, false, &r, &err));
     OK(graph_rescue(l->w.store, l->session, NULL, false, false, false, &r, &err));
     assert_string_equal(r.checkpoint, before.id);
     rescue_done(&r);
@@ -642,7 +639,6 @@ static void is_rescued_only_from_before(struct life *l, struct wanted damaged, s
 static void a_tampered_checkpoint_is_rejected_by_name(void **state)
 {
     struct tide_graph_options opt = {.size = sizeof opt};
-    char words[TIDE_ID_SIZE + 40];
     struct wanted a, before;
     struct life l;
 
@@ -659,11 +655,10 @@ static void a_tampered_checkpoint_is_rejected_by_name(void **state)
         return;
     }
     opt.checkpoint = a.id;
-    snprintf(words, sizeof words, "checkpoint '%s' is damaged", a.id);
-    refused(&l, &opt, TIDE_CORRUPT, words);
+    refused(&l, &opt, TIDE_CORRUPT, TIDE_ACTION_REPEAT, a.id);
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"fallback\":true}");
     opt.checkpoint = before.id;
-    refused(&l, &opt, TIDE_CORRUPT, "cannot be read, so it is unknown what must not happen again");
+    refused(&l, &opt, TIDE_CORRUPT, TIDE_ACTION_REPEAT, "");
     opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .checkpoint = a.id, .fallback = 1};
     HOLDS(plan(&l, &opt), "using checkpoint");
     HOLDS(l.plan, "\"action\":\"fork\"");

@@ -194,10 +194,10 @@ static void an_answer_that_is_an_error_comes_back_as_that_error(void **state)
     frame_put(&out, STR("{\"error\":\"CHANGED\",\"message\":\"m\"}"), STR(""));
     send_bytes(server, out.ptr, out.len); /* it need not have asked for the answer to be there */
     run_client_begin(&l, "get");
-    SAYS(TIDE_CHANGED, "m", run_client_call(&l, STR(""), &reply, &err));
+    GIVES(TIDE_CHANGED, run_client_call(&l, STR(""), &reply, &err));
     close(server);
     run_client_begin(&l, "get");
-    SAYS(TIDE_IO, "the run has ended", run_client_call(&l, STR(""), &reply, &err));
+    GIVES(TIDE_IO, run_client_call(&l, STR(""), &reply, &err));
     run_client_close(&l);
     close(listener);
     buf_done(&out);

@@ -715,9 +715,9 @@ static void a_store_that_is_deleted_is_told_to_its_watchers(void **unused)
     drain(w);
     snprintf(away, sizeof away, "%s.away", store_path(p.url));
     assert_int_equal(rename(store_path(p.url), away), 0);
-    SAYS(TIDE_IO, "was deleted, moved away or replaced", wait_for_end(w, 2000, &err));
+    ABOUT(TIDE_IO, TIDE_SUBJECT_FILE, store_path(p.url), wait_for_end(w, 2000, &err));
     late = watch(p.store);
-    SAYS(TIDE_IO, "was deleted, moved away or replaced", wait_for_end(late, 2000, &err));
+    ABOUT(TIDE_IO, TIDE_SUBJECT_FILE, store_path(p.url), wait_for_end(late, 2000, &err));
     assert_int_equal(rename(away, store_path(p.url)), 0);
     for (int64_t end = mono_ms() + 2000; mono_ms() < end && wait_for_end(w, 1, NULL);)
         ;
@@ -727,7 +727,7 @@ static void a_store_that_is_deleted_is_told_to_its_watchers(void **unused)
     tide_watch_close(late);
     snprintf(command, sizeof command, "rm -rf '%s'*", store_path(p.url));
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): our own mkdtemp name */
-    SAYS(TIDE_IO, "was deleted, moved away or replaced", wait_for_end(w, 2000, &err));
+    ABOUT(TIDE_IO, TIDE_SUBJECT_FILE, store_path(p.url), wait_for_end(w, 2000, &err));
     tide_watch_close(w);
     tear_down(&p);
 }

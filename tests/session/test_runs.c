@@ -53,7 +53,7 @@ static void a_wait_is_answered_once_with_its_token(void **state)
     assert_int_equal(again.seq, first.seq);
     assert_string_equal(again.run_id, first.run_id);
     opt.input = "\"no\"";
-    SAYS(TIDE_CONFLICT, "another answer", tide_run_resume(t, &opt, NULL, &none, &err));
+    ABOUT(TIDE_CONFLICT, TIDE_SUBJECT_ARGUMENT, "request_id", tide_run_resume(t, &opt, NULL, &none, &err));
     opt.request_id = "q2";
     GIVES(TIDE_TOKEN_CONSUMED, tide_run_resume(t, &opt, NULL, &none, &err));
     tide_session_close(t);
@@ -577,7 +577,7 @@ static void bad_requests_are_refused_before_anything_is_written(void **state)
     before = tide_session_last_seq(s);
     HINTS(TIDE_INVALID, TIDE_ACTION_REPEAT, tide_step_ask(r, &retried, &a, &err));
     GIVES(TIDE_INVALID, tide_step_ask(r, &nameless, &a, &err));
-    SAYS(TIDE_INVALID, "9 is not an effect", tide_step_ask(r, &strange, &a, &err));
+    ABOUT(TIDE_INVALID, TIDE_SUBJECT_STEP, "a", tide_step_ask(r, &strange, &a, &err));
     SAYS(TIDE_INVALID, "future",
          tide_run_wait(
              r, &(struct tide_wait_options){.size = sizeof(struct tide_wait_options), "w", TIDE_WAIT_INPUT, NULL, 1, 0},

@@ -228,8 +228,8 @@ static void a_session_that_is_gone_is_not_called_damaged(void **state)
     make(f->store, "a", 300);
     h = head_of(f->store, "a");
     grow(f->store, batch_new(STR("a"), BATCH_DELETE, NULL, 0, STR(""), STR("")));
-    SAYS(TIDE_NOT_FOUND, "was deleted",
-         store_checkpoints(f->store, &h, false, h.last_seq, list_one, &got, &(int64_t){0}, &err));
+    ABOUT_SESSION(TIDE_NOT_FOUND, "a",
+                  store_checkpoints(f->store, &h, false, h.last_seq, list_one, &got, &(int64_t){0}, &err));
 }
 
 static void note_problem(void *arg, const char *where, const char *what)

@@ -199,7 +199,7 @@ static void delete_is_refused_while_held_or_with_forks_and_names_them(void **sta
     OK(write_to(f->store, &fork, NULL, &err));
     fork.id = "kid2";
     OK(write_to(second(f), &fork, NULL, &err));
-    SAYS(TIDE_HAS_FORKS, "kid1, kid2", write_to(f->store, &gone, NULL, &err));
+    ABOUT_SESSION(TIDE_HAS_FORKS, "a", write_to(f->store, &gone, NULL, &err));
     assert_int_equal(read_all_of(f->store, "a", 0, 0).n, 3);
     OK(write_to(f->store, &(struct write){.id = "kid1", .flags = BATCH_DELETE}, NULL, &err));
     OK(write_to(f->store, &(struct write){.id = "kid2", .flags = BATCH_DELETE}, NULL, &err));
@@ -221,7 +221,7 @@ static void a_fork_stands_on_its_parents_event(void **state)
     struct head h;
 
     create_free(f->store, "a", 3);
-    SAYS(TIDE_INVALID, "1 to 3", write_to(f->store, &fork, NULL, &err));
+    ABOUT_SESSION(TIDE_INVALID, "f", write_to(f->store, &fork, NULL, &err));
     fork.parent_seq = 2;
     OK(write_to(f->store, &fork, NULL, &err));
     h = head_of(second(f), "f");

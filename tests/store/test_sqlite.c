@@ -201,8 +201,8 @@ static void a_newer_version_is_refused_with_its_number(void **state)
 
     tide_store_close(open_store(f, NULL));
     sql_run(f->path, NULL, "PRAGMA user_version=77");
-    SAYS(TIDE_TOO_NEW, "77", open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
-    SAYS(TIDE_TOO_NEW, "77", open_with(f, TIDE_OPEN_READ_ONLY, NULL, &s, &err));
+    ABOUT(TIDE_TOO_NEW, TIDE_SUBJECT_FILE, f->path, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    ABOUT(TIDE_TOO_NEW, TIDE_SUBJECT_FILE, f->path, open_with(f, TIDE_OPEN_READ_ONLY, NULL, &s, &err));
     sql_run(f->path, NULL, "PRAGMA user_version=-2000000000"); /* no version of anyone's */
     GIVES(TIDE_CORRUPT, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
     sql_run(f->path, NULL, "PRAGMA user_version=0");
@@ -257,14 +257,14 @@ static void strangers_are_refused_and_left_alone(void **state)
     snprintf(link, sizeof link, "%s", f->path);
     snprintf(f->path, sizeof f->path, "%s/link.db", f->dir);
     assert_int_equal(symlink(link, f->path), 0);
-    SAYS(TIDE_NOT_A_STORE, "symbolic link", open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    ABOUT(TIDE_NOT_A_STORE, TIDE_SUBJECT_FILE, f->path, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
     snprintf(f->path, sizeof f->path, "%s/text.db", f->dir);
     write_file(f->path, "a text that is longer than the first sixteen bytes");
     GIVES(TIDE_NOT_A_STORE, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
     write_file(f->path, "short");
     GIVES(TIDE_NOT_A_STORE, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
     snprintf(f->path, sizeof f->path, "%s", f->dir);
-    SAYS(TIDE_NOT_A_STORE, "directory", open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    ABOUT(TIDE_NOT_A_STORE, TIDE_SUBJECT_FILE, f->path, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
     snprintf(f->path, sizeof f->path, "%s/fifo.db", f->dir);
     assert_int_equal(mkfifo(f->path, 0600), 0);
     GIVES(TIDE_NOT_A_STORE, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
@@ -280,7 +280,7 @@ static void another_programs_database_is_refused_and_left_alone(void **state)
     assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(x); INSERT INTO t VALUES(1)", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
-    SAYS(TIDE_NOT_A_STORE, "not a Tidemark store", open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    ABOUT(TIDE_NOT_A_STORE, TIDE_SUBJECT_FILE, f->path, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
     assert_int_equal(sql_int(f->path, "SELECT count(*) FROM sqlite_schema"), 1);
     assert_int_equal(sql_int(f->path, "SELECT x FROM t"), 1);
 }
@@ -321,13 +321,13 @@ static void a_wrong_or_missing_key_is_named(void **state)
 
     fill(s);
     tide_store_close(s);
-    SAYS(TIDE_WRONG_KEY, "no key", open_with(f, 0, NULL, &s, &err));
-    SAYS(TIDE_WRONG_KEY, "not the one", open_with(f, 0, "another key of enough bytes", &s, &err));
+    ABOUT(TIDE_WRONG_KEY, TIDE_SUBJECT_FILE, f->path, open_with(f, 0, NULL, &s, &err));
+    ABOUT(TIDE_WRONG_KEY, TIDE_SUBJECT_FILE, f->path, open_with(f, 0, "another key of enough bytes", &s, &err));
     GIVES(TIDE_INVALID, open_with(f, 0, "short", &s, &err));
     tide_store_close(open_store(f, KEY));
     snprintf(f->path, sizeof f->path, "%s/plain.db", f->dir);
     tide_store_close(open_store(f, NULL));
-    SAYS(TIDE_WRONG_KEY, "without", open_with(f, 0, KEY, &s, &err));
+    ABOUT(TIDE_WRONG_KEY, TIDE_SUBJECT_FILE, f->path, open_with(f, 0, KEY, &s, &err));
 }
 
 static const char *const tampering[] = {
@@ -518,7 +518,7 @@ static void a_store_that_lost_its_log_says_so(void **state)
     HINTS(TIDE_CORRUPT, TIDE_ACTION_CHECK_STORE, open_with(f, 0, NULL, &s, &err));
     HINTS(TIDE_CORRUPT, TIDE_ACTION_CHECK_STORE, open_with(f, TIDE_OPEN_READ_ONLY, NULL, &s, &err));
     assert_int_equal(unlink(f->wal), 0);
-    SAYS(TIDE_CORRUPT, "-wal", open_with(f, 0, NULL, &s, &err));
+    HINTS(TIDE_CORRUPT, TIDE_ACTION_CHECK_STORE, open_with(f, 0, NULL, &s, &err));
     OK(open_with(f, TIDE_OPEN_ACCEPT_LOSS, NULL, &s, &err));
     OK(tide_session_open(s, "one", TIDE_SESSION_APPEND, &session, &err));
     last = tide_session_last_seq(session);
@@ -611,7 +611,7 @@ static void a_damaged_live_row_is_named_after_the_others_were_handed_out(void **
                  damage[i]);
         sql_run(f->path, NULL, sql);
         buf_clear(&out);
-        SAYS(TIDE_CORRUPT, "'b'", store_live(s, 10, note_id, &out, &next, &err));
+        ABOUT_SESSION(TIDE_CORRUPT, "b", store_live(s, 10, note_id, &out, &next, &err));
         assert_string_equal(buf_cstr(&out), "a@0 c@0 ");
         sql_run(f->path, NULL, "DELETE FROM live; INSERT INTO live SELECT * FROM keep; DROP TABLE keep");
     }

@@ -459,9 +459,9 @@ static void a_session_that_sql_has_hidden_is_missed_by_list_and_by_prefix(void *
     copy(f->kept, f->path);
     sql_run(f->path, NULL, "UPDATE sessions SET hidden = 1 WHERE id = 'alpha-two'");
     OK(tide_store_open(f->path, NULL, &store, &err));
-    SAYS(TIDE_CORRUPT, "alpha-two", tide_session_list(store, NULL, add_info, &out, &err));
-    SAYS(TIDE_CORRUPT, "alpha-two", tide_session_resolve(store, "alpha", found, &err));
-    SAYS(TIDE_CORRUPT, "alpha-two", tide_session_open(store, "alpha-two", 0, &(tide_session *){NULL}, &err));
+    ABOUT_SESSION(TIDE_CORRUPT, "alpha-two", tide_session_list(store, NULL, add_info, &out, &err));
+    ABOUT_SESSION(TIDE_CORRUPT, "alpha-two", tide_session_resolve(store, "alpha", found, &err));
+    ABOUT_SESSION(TIDE_CORRUPT, "alpha-two", tide_session_open(store, "alpha-two", 0, &(tide_session *){NULL}, &err));
     tide_store_close(store);
     buf_done(&out);
     free(want);

@@ -123,8 +123,8 @@ static void what_was_damaged_before_the_upgrade_is_damaged_after_it(void **state
             "UPDATE sessions SET updated = updated + 1 WHERE id = 'waits'");
     s = opened(f);
     GIVES(TIDE_CORRUPT, store_head(s, STR("waits"), &h, &err));
-    SAYS(TIDE_CORRUPT, "'held'", store_head(s, STR("held"), &h, &err));
-    SAYS(TIDE_CORRUPT, "'held'", store_live(s, 0, hand, &out, &next, &err));
+    ABOUT_SESSION(TIDE_CORRUPT, "held", store_head(s, STR("held"), &h, &err));
+    ABOUT_SESSION(TIDE_CORRUPT, "held", store_live(s, 0, hand, &out, &next, &err));
     assert_string_equal(out.text, "open@0 cut@0 "); /* in nobody else's way */
     OK(store_head(s, STR("open"), &h, &err));
 }
@@ -134,7 +134,7 @@ static void version_2_is_not_read_without_an_upgrade(void **state)
     struct fixture *f = *state;
     const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_READ_ONLY};
 
-    SAYS(TIDE_READ_ONLY, "older version 2", tide_store_open(f->path, &opt, &f->store, &err));
+    HINTS(TIDE_READ_ONLY, TIDE_ACTION_INIT_STORE, tide_store_open(f->path, &opt, &f->store, &err));
     assert_int_equal(sql_int(f->path, "PRAGMA user_version"), 2);
 }
 
@@ -273,7 +273,7 @@ static void version_5_is_not_taken_for_one_that_knows_nothing(void **state)
     sql_run(f->path, NULL, "DELETE FROM meta WHERE key = 'closed'");
     snprintf(mark, sizeof mark, "%s-mark", f->path);
     assert_int_equal(unlink(mark), 0);
-    SAYS(TIDE_CORRUPT, "-mark' is missing", tide_store_open(f->path, NULL, &f->store, &err));
+    HINTS(TIDE_CORRUPT, TIDE_ACTION_CHECK_STORE, tide_store_open(f->path, NULL, &f->store, &err));
     assert_int_equal(sql_int(f->path, "PRAGMA user_version"), 5);
     buf_done(&heard);
 }

@@ -201,12 +201,6 @@ void view_retry(struct view *v, const char *text)
         note_line(v, KIND_NOTE, "↻ ", YELLOW, text);
 }
 
-void view_blank(struct view *v)
-{
-    if (v->config.tty && v->last != KIND_NONE && v->last != KIND_BLANK)
-        emit_lines(v, KIND_BLANK, STR(""));
-}
-
 void view_clear(struct view *v)
 {
     if (!v->config.tty)

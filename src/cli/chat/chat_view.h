@@ -69,7 +69,6 @@ void view_usage(struct view *v, const struct view_usage *u);
 
 int view_unwritten(const struct view *v); /* why something could not be written, an errno; 0: all was */
 
-void view_blank(struct view *v); /* an empty line, unless one is there */
 void view_clear(struct view *v); /* the screen, for another session's history */
 
 #endif
