@@ -62,19 +62,6 @@ static enum tide_code check_target(const struct spot *s, struct str path, struct
     return TIDE_OK;
 }
 
-static bool write_all(int fd, struct str content)
-{
-    while (content.len > 0) {
-        ssize_t n = write(fd, content.ptr, content.len);
-
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0)
-            content = (struct str){content.ptr + n, content.len - (size_t)n};
-    }
-    return true;
-}
-
 /* A new one takes its mode from the umask; an existing one keeps what it had, without setuid, as after any write. */
 static bool keep_mode(int fd, const struct spot *s)
 {
@@ -108,7 +95,7 @@ static int create_beside(const struct spot *s)
 static bool put_content(const struct spot *s, struct str content)
 {
     int fd = create_beside(s), errnum;
-    bool ok = fd >= 0 && write_all(fd, content) && keep_mode(fd, s) && fsync(fd) == 0;
+    bool ok = fd >= 0 && !fd_write(fd, content) && keep_mode(fd, s) && fsync(fd) == 0;
 
     errnum = errno;
     if (fd >= 0 && close(fd) != 0 && ok) {

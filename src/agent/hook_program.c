@@ -2,9 +2,6 @@
 /*
  * Programs that answer a question: hooks, and the one that opens the keychain.
  *
- * The input is a file in memory and not a pipe: a program that does not read it cannot block us, and one that ends early
- * cannot break us.
- *
  * The group is killed before its leader is reaped: until then its number cannot be another's.
  */
 #include "agent/hook_program.h"
@@ -13,7 +10,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,24 +58,6 @@ char **program_environ(struct arena *a, const char *secret)
     return kept;
 }
 
-static enum tide_code make_input(struct run *r, struct tide_err *err)
-{
-    struct str left = r->program->input;
-
-    r->input = memfd_create("hook", MFD_CLOEXEC);
-    while (r->input >= 0 && left.len > 0) {
-        ssize_t n = write(r->input, left.ptr, left.len);
-
-        if (n < 0 && errno != EINTR)
-            return tide_fail_errno(err, errno, "make its input ready");
-        left.ptr += n > 0 ? n : 0;
-        left.len -= n > 0 ? (size_t)n : 0;
-    }
-    if (r->input < 0 || lseek(r->input, 0, SEEK_SET) != 0)
-        return tide_fail_errno(err, errno, "make its input ready");
-    return TIDE_OK;
-}
-
 static enum tide_code hold_program(struct run *r, const char *path, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -88,27 +66,15 @@ static enum tide_code hold_program(struct run *r, const char *path, struct tide_
                              .argv = r->program->argv,
                              .envp = program_environ(&a, r->program->secret),
                              .in = r->input};
-    int out[2] = {-1, -1}, complaint[2] = {-1, -1};
-    enum tide_code code = TIDE_OK;
 
-    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(complaint, O_CLOEXEC) != 0)
-        code = tide_fail_errno(err, errno, "make a pipe");
-    spec.out = out[1];
-    spec.err = complaint[1];
-    if (!code)
-        code = proc_hold(&spec, &r->proc, err);
-    r->out = out[0];
-    r->err = complaint[0];
-    shut_fd(&out[1]);
-    shut_fd(&complaint[1]);
-    return code;
+    return proc_hold_piped(&spec, &r->proc, &r->out, &r->err, err);
 }
 
 static enum tide_code start_program(struct run *r, struct tide_err *err)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
 
-    if (program_find(r->program->argv[0], ".", &path, err) || make_input(r, err) ||
+    if (program_find(r->program->argv[0], ".", &path, err) || proc_input(r->program->input, STR(""), &r->input, err) ||
         hold_program(r, buf_cstr(&path), err) || proc_go(&r->proc, NULL, err))
         return err->code;
     fcntl(r->out, F_SETFL, O_NONBLOCK);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -121,4 +122,19 @@ int buf_read_file(struct buf *b, const char *path)
     if (fd >= 0)
         close(fd);
     return bad;
+}
+
+int fd_write(int fd, struct str bytes)
+{
+    while (bytes.len > 0) {
+        ssize_t n = write(fd, bytes.ptr, bytes.len);
+
+        if (n < 0 && errno == EAGAIN)
+            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 1000);
+        else if (n < 0 && errno != EINTR)
+            return errno;
+        if (n > 0)
+            bytes = (struct str){bytes.ptr + n, bytes.len - (size_t)n};
+    }
+    return 0;
 }

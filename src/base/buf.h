@@ -52,6 +52,9 @@ char *buf_take(struct buf *b);       /* the NUL-terminated bytes, now the caller
 int buf_read_fd(struct buf *b, int fd) __attribute__((warn_unused_result));
 int buf_read_file(struct buf *b, const char *path) __attribute__((warn_unused_result));
 
+/* All of it, also where the descriptor does not block: 0, or errno. */
+int fd_write(int fd, struct str bytes);
+
 static inline struct str buf_view(const struct buf *b)
 {
     return (struct str){b->ptr ? b->ptr : "", b->len};

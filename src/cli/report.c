@@ -34,17 +34,11 @@ enum tide_code check_fd(int fd, const char *option, struct tide_err *err)
 enum tide_code write_fd(int fd, const char *option, const char *text, struct tide_err *err)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(4096);
-    size_t at = 0;
+    int bad;
 
     buf_addf(&line, "%s\n", text);
-    while (at < line.len) {
-        ssize_t n = write(fd, line.ptr + at, line.len - at);
-
-        if (n < 0 && errno != EINTR)
-            return tide_fail_errno(err, errno, "%s %d: write the token", option, fd);
-        at += n > 0 ? (size_t)n : 0;
-    }
-    return TIDE_OK;
+    bad = fd_write(fd, buf_view(&line));
+    return bad ? tide_fail_errno(err, bad, "%s %d: write the token", option, fd) : TIDE_OK;
 }
 
 /* ---- a run that waits ---- */

@@ -41,19 +41,6 @@ enum tide_code file_lock_dir(const char *path, int *ret_dir, struct tide_err *er
     return TIDE_OK;
 }
 
-static bool write_whole(int fd, struct str text)
-{
-    while (text.len > 0) {
-        ssize_t n = write(fd, text.ptr, text.len);
-
-        if (n < 0 && errno != EINTR)
-            return false;
-        text.ptr += n > 0 ? n : 0;
-        text.len -= n > 0 ? (size_t)n : 0;
-    }
-    return fsync(fd) == 0;
-}
-
 enum tide_code file_replace(const char *path, int dir, struct str text, struct tide_err *err)
 {
     AUTO(buf_done) struct buf temp = BUF_INIT(8192);
@@ -66,7 +53,9 @@ enum tide_code file_replace(const char *path, int dir, struct str text, struct t
     fd = mkostemp(temp.ptr, O_CLOEXEC);
     if (fd < 0)
         return tide_fail_errno(err, errno, "%.150s: write it", path);
-    bad = write_whole(fd, text) ? 0 : errno;
+    bad = fd_write(fd, text);
+    if (!bad && fsync(fd) != 0)
+        bad = errno;
     close(fd);
     if (!bad && rename(temp.ptr, path) != 0)
         bad = errno;

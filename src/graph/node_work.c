@@ -26,9 +26,12 @@ static void tidy_text(char *text, bool cut)
     clean_line(text, strlen(text));
 }
 
-static bool is_code(const char *code)
+bool node_work_is_code(struct str code)
 {
-    return code[0] && strspn(code, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(code);
+    for (size_t i = 0; i < code.len; i++)
+        if (!memchr("abcdefghijklmnopqrstuvwxyz0123456789_", code.ptr[i], 37))
+            return false;
+    return code.len > 0 && code.len < sizeof(((struct node_work_result *)0)->code);
 }
 
 bool node_work_fail(struct node_work_result *r, const char *code, const char *fmt, ...)
@@ -40,7 +43,7 @@ bool node_work_fail(struct node_work_result *r, const char *code, const char *fm
     n = vsnprintf(r->message, sizeof(r->message), fmt, ap);
     va_end(ap);
     tidy_text(r->message, n >= (int)sizeof(r->message));
-    snprintf(r->code, sizeof(r->code), "%s", is_code(code) ? code : "failed");
+    snprintf(r->code, sizeof(r->code), "%s", node_work_is_code(str_from(code)) ? code : "failed");
     buf_clear(&r->output);
     return false;
 }

@@ -12,6 +12,8 @@ bool node_work_program(const struct node_work *b, struct buf *ret_json, struct n
 bool node_work_fail_masked(const struct node_work *b, struct node_work_result *ret, const char *code, const char *fmt,
                            ...) __attribute__((format(printf, 4, 5)));
 
+bool node_work_is_code(struct str code); /* of an error: letters, digits and '_', not too many */
+
 /*
  * A copy without secrets of a piece that was cut out of something longer: half a secret at its ends goes too. In the arena,
  * NUL-terminated.

@@ -3,14 +3,12 @@
  * A program as a node: inputs come in on standard input, what it prints is the output, its standard error is for people, of
  * whom one line sees the end of it when it fails.
  *
- * The input is a file in memory and not a pipe: a program that does not read it cannot block us, and one that ends early
- * cannot break us. The program's end counts, not that of its output; what it leaves in its group is ended with it.
+ * The program's end counts, not that of its output; what it leaves in its group is ended with it.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,52 +66,17 @@ static char **environment(struct arena *a, const struct node_work *b)
     return all;
 }
 
-static bool write_all(int fd, struct str left)
-{
-    while (left.len > 0) {
-        ssize_t n = write(fd, left.ptr, left.len);
-
-        if (n < 0 && errno != EINTR)
-            return false;
-        left.ptr += n > 0 ? n : 0;
-        left.len -= n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
-static enum tide_code make_input(struct run *r, struct tide_err *err)
-{
-    struct str inputs = r->b->inputs.len ? r->b->inputs : STR("{}");
-
-    r->in = memfd_create("inputs", MFD_CLOEXEC);
-    if (r->in < 0 || !write_all(r->in, inputs) || !write_all(r->in, STR("\n")) || lseek(r->in, 0, SEEK_SET) != 0)
-        return tide_fail_errno(err, errno, "make its input ready");
-    return TIDE_OK;
-}
-
 static enum tide_code hold_program(struct run *r, const char *path, const char *dir, struct tide_err *err)
 {
     const struct spec_texts *program = &r->b->node->program;
     char **argv = arena_zero(&r->arena, (program->n + 1) * sizeof(*argv));
     struct proc_spec spec = {
         .guard = r->b->guard, .path = path, .argv = argv, .envp = environment(&r->arena, r->b), .cwd = dir};
-    int out[2] = {-1, -1}, complaints[2] = {-1, -1};
-    enum tide_code code = TIDE_OK;
 
     for (size_t i = 0; i < program->n; i++)
         argv[i] = (char *)(uintptr_t)program->at[i].ptr;
-    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(complaints, O_CLOEXEC) != 0)
-        code = tide_fail_errno(err, errno, "make a pipe");
     spec.in = r->in;
-    spec.out = out[1];
-    spec.err = complaints[1];
-    if (!code)
-        code = proc_hold(&spec, &r->proc, err);
-    r->out = out[0];
-    r->err = complaints[0];
-    shut_fd(&out[1]);
-    shut_fd(&complaints[1]);
-    return code;
+    return proc_hold_piped(&spec, &r->proc, &r->out, &r->err, err);
 }
 
 /* A relative place would mean another one once the program is there. */
@@ -147,10 +110,11 @@ static bool start_program(struct run *r, struct node_work_result *ret)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
     AUTO(mem_freep) char *dir = NULL;
+    struct str inputs = r->b->inputs.len ? r->b->inputs : STR("{}");
     struct tide_err err = {0};
 
-    ret->unbegun =
-        find_place(r->b, &dir, &path, &err) || make_input(r, &err) || hold_program(r, buf_cstr(&path), dir, &err);
+    ret->unbegun = find_place(r->b, &dir, &path, &err) || proc_input(inputs, STR("\n"), &r->in, &err) ||
+                   hold_program(r, buf_cstr(&path), dir, &err);
     if (!ret->unbegun && is_stopped(r->b)) { /* while it was made ready */
         ret->unbegun = true;
         return node_work_fail(ret, "stopped", "it was not begun");
@@ -230,14 +194,6 @@ static bool fail_exit(const struct run *r, const char *code, const char *what, s
     return node_work_fail_masked(r->b, ret, code, "%s%s%.*s", what, line.len ? ": " : "", STR_ARG(line));
 }
 
-static bool is_code(struct str code)
-{
-    for (size_t i = 0; i < code.len; i++)
-        if (!memchr("abcdefghijklmnopqrstuvwxyz0123456789_", code.ptr[i], 37))
-            return false;
-    return code.len > 0 && code.len < sizeof(((struct node_work_result *)0)->code);
-}
-
 /* {"error": {"code": "…", "message": "…"}}: the program's own words. False: it printed none. */
 static bool own_words(const struct run *r, struct arena *a, const char **ret_code, const char **ret_message)
 {
@@ -252,7 +208,7 @@ static bool own_words(const struct run *r, struct arena *a, const char **ret_cod
         return false;
     code = json_get_text(a, error, STR("code"));
     message = error->type == JSON_STRING ? json_text(a, error) : json_get_text(a, error, STR("message"));
-    *ret_code = is_code(code) ? arena_dup(a, code).ptr : "exit";
+    *ret_code = node_work_is_code(code) ? arena_dup(a, code).ptr : "exit";
     *ret_message = message.len ? node_work_piece(a, r->b, message) : NULL;
     return true;
 }

@@ -126,13 +126,8 @@ static int write_request(const struct proc_birth *b, size_t *ret_size)
     memcpy(out.ptr, &r, sizeof(r));
     memcpy(out.ptr + sizeof(r), table, r.n_table * sizeof(*table));
     fd = memfd_create("program", MFD_CLOEXEC);
-    for (size_t at = 0; fd >= 0 && at < out.len;) {
-        ssize_t n = write(fd, out.ptr + at, out.len - at);
-
-        at += n > 0 ? (size_t)n : 0;
-        if (n < 0 && errno != EINTR)
-            shut_fd(&fd);
-    }
+    if (fd >= 0 && fd_write(fd, buf_view(&out)))
+        shut_fd(&fd);
     *ret_size = out.len;
     return fd;
 }

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -21,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/invariant.h"
 #include "env/proc_stat.h"
 #include "program/guard.h"
@@ -200,6 +202,34 @@ enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, st
         return err->code;
     *ret_proc = p;
     return TIDE_OK;
+}
+
+enum tide_code proc_hold_piped(struct proc_spec *spec, struct proc *ret_proc, int *ret_out, int *ret_err,
+                               struct tide_err *err)
+{
+    int out[2] = {-1, -1}, complaints[2] = {-1, -1};
+    enum tide_code code = TIDE_OK;
+
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(complaints, O_CLOEXEC) != 0)
+        code = tide_fail_errno(err, errno, "make a pipe");
+    spec->out = out[1];
+    spec->err = complaints[1];
+    code = code ? code : proc_hold(spec, ret_proc, err);
+    *ret_out = out[0];
+    *ret_err = complaints[0];
+    shut_fd(&out[1]);
+    shut_fd(&complaints[1]);
+    return code;
+}
+
+enum tide_code proc_input(struct str bytes, struct str end, int *ret_fd, struct tide_err *err)
+{
+    int fd = *ret_fd = memfd_create("input", MFD_CLOEXEC), bad = fd < 0 ? errno : fd_write(fd, bytes);
+
+    bad = bad ? bad : fd_write(fd, end);
+    if (!bad && lseek(fd, 0, SEEK_SET) != 0)
+        bad = errno;
+    return bad ? tide_fail_errno(err, bad, "make its input ready") : TIDE_OK;
 }
 
 /* Nobody can signal it any more: its number may be another's. */

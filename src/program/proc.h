@@ -59,6 +59,16 @@ struct proc {
 /* Into a process and a group of its own. It dies with us, whatever we die of. */
 enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, struct tide_err *err) MUST_CHECK;
 
+/* The same with a pipe for its output and one for its errors; the ends to read are the caller's, also after a failure. */
+enum tide_code proc_hold_piped(struct proc_spec *spec, struct proc *ret_proc, int *ret_out, int *ret_err,
+                               struct tide_err *err) MUST_CHECK;
+
+/*
+ * A standard input: a file in memory and not a pipe, so that a program that does not read it cannot block us, and one that ends
+ * early cannot break us.
+ */
+enum tide_code proc_input(struct str bytes, struct str end, int *ret_fd, struct tide_err *err) MUST_CHECK;
+
 /* Opens the gate. `messages` fill the slots (NULL: none). */
 enum tide_code proc_open(struct proc *p, const char *const *messages, struct tide_err *err) MUST_CHECK;
 

@@ -30,16 +30,7 @@ struct pass {
 
 void line_screen_write(const struct line_screen *s, struct str text)
 {
-    while (text.len > 0) {
-        ssize_t n = write(s->fd, text.ptr, text.len);
-
-        if (n < 0 && errno == EAGAIN)
-            poll(&(struct pollfd){.fd = s->fd, .events = POLLOUT}, 1, 1000);
-        else if (n < 0 && errno != EINTR)
-            return;
-        n = n > 0 ? n : 0;
-        text = (struct str){text.ptr + n, text.len - (size_t)n};
-    }
+    fd_write(s->fd, text);
 }
 
 static bool is_seen(const struct pass *p)

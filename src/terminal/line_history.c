@@ -80,16 +80,6 @@ static size_t load_entries(struct line_history *h, int fd)
     return lines;
 }
 
-static bool write_whole(int fd, struct str s)
-{
-    ssize_t n;
-
-    do
-        n = write(fd, s.ptr, s.len);
-    while (n < 0 && errno == EINTR);
-    return n == (ssize_t)s.len;
-}
-
 /* A chat beside this one may append in between, and lose that one entry: better than a lock that can hang. */
 static void replace_file(const struct line_history *h)
 {
@@ -103,7 +93,7 @@ static void replace_file(const struct line_history *h)
     buf_cstr(&name);
     if (name.failed || (fd = mkostemp(name.ptr, O_CLOEXEC)) < 0)
         return;
-    written = write_whole(fd, buf_view(&text));
+    written = !fd_write(fd, buf_view(&text));
     if (close(fd) != 0 || !written || rename(name.ptr, h->path) != 0)
         unlink(name.ptr);
 }
@@ -158,7 +148,7 @@ void line_history_add(struct line_history *h, struct str text)
     if (fd < 0)
         return;
     write_entry(&line, text);
-    (void)!write_whole(fd, buf_view(&line));
+    fd_write(fd, buf_view(&line));
     close(fd);
 }
 

@@ -38,20 +38,14 @@ void out_set_color(struct out *out, const char *when)
 
 enum tide_code out_flush(struct out *out, struct tide_err *err)
 {
-    const char *p = out->text.ptr, *end = p + out->text.len;
+    int bad = out->text.failed ? 0 : fd_write(STDOUT_FILENO, buf_view(&out->text));
 
     if (out->text.failed)
         return tide_fail(err, TIDE_TOO_BIG, "the answer is larger than this command can print");
-    while (p < end) {
-        ssize_t n = write(STDOUT_FILENO, p, (size_t)(end - p));
-
-        if (n < 0 && errno != EINTR) {
-            out->closed = errno == EPIPE;
-            return out->closed ? tide_fail(err, TIDE_CANCELLED, "write to standard output: its reader is gone")
-                               : tide_fail_errno(err, errno, "write to standard output");
-        }
-        p += n > 0 ? n : 0;
-    }
+    out->closed |= bad == EPIPE;
+    if (bad)
+        return out->closed ? tide_fail(err, TIDE_CANCELLED, "write to standard output: its reader is gone")
+                           : tide_fail_errno(err, bad, "write to standard output");
     buf_clear(&out->text);
     return TIDE_OK;
 }

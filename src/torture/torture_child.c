@@ -374,8 +374,6 @@ void torture_child(struct torture *t, const struct order *order, int fd)
     struct tide_err err = {0};
     enum tide_code code;
     int null = open("/dev/null", O_RDWR);
-    size_t at = 0;
-    ssize_t n;
 
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
         _exit(3);
@@ -392,7 +390,6 @@ void torture_child(struct torture *t, const struct order *order, int fd)
     json_out_kint(&o, STR("code"), code);
     json_out_kstr(&o, STR("message"), str_from(err.msg));
     json_out_end(&o, '}');
-    while (at < text.len && (n = write(fd, text.ptr + at, text.len - at)) > 0)
-        at += (size_t)n;
+    fd_write(fd, buf_view(&text));
     _exit(0);
 }

@@ -25,16 +25,11 @@
 
 static void put_line(struct chat_printing *p, struct buf *line)
 {
-    buf_add_char(line, '\n');
-    for (size_t at = 0; at < line->len;) {
-        ssize_t n = write(STDOUT_FILENO, line->ptr + at, line->len - at);
+    int bad;
 
-        if (n < 0 && errno != EINTR) { /* it is recorded all the same: it goes on */
-            p->unwritten = errno;
-            break;
-        }
-        at += n > 0 ? (size_t)n : 0;
-    }
+    buf_add_char(line, '\n');
+    bad = fd_write(STDOUT_FILENO, buf_view(line));
+    p->unwritten = bad ? bad : p->unwritten; /* it is recorded all the same: it goes on */
 }
 
 static void stream_event(struct chat_printing *p, const struct tide_agent_event *e)

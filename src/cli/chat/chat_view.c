@@ -69,18 +69,9 @@ void view_free(struct view *v)
 /* What cannot be written is recorded all the same: the work goes on, and at the end it is told. */
 static void write_all(struct view *v, int fd, struct str s)
 {
-    while (s.len > 0) {
-        ssize_t n = write(fd, s.ptr, s.len);
+    int bad = fd_write(fd, s);
 
-        if (n < 0 && errno == EAGAIN)
-            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 1000);
-        else if (n < 0 && errno != EINTR) {
-            v->unwritten = fd == v->config.out ? errno : v->unwritten;
-            return;
-        }
-        n = n > 0 ? n : 0;
-        s = (struct str){s.ptr + n, s.len - (size_t)n};
-    }
+    v->unwritten = bad && fd == v->config.out ? bad : v->unwritten;
 }
 
 int view_unwritten(const struct view *v)

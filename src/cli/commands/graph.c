@@ -104,23 +104,11 @@ const struct command cmd_graph_check = {
 static enum tide_code write_file(const char *path, struct str bytes, struct tide_err *err)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool failed = fd < 0;
-    int errnum;
+    int bad = fd < 0 ? errno : fd_write(fd, bytes);
 
-    while (!failed && bytes.len > 0) {
-        ssize_t n = write(fd, bytes.ptr, bytes.len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        failed = n < 0;
-        bytes = failed ? bytes : (struct str){bytes.ptr + n, bytes.len - (size_t)n};
-    }
-    errnum = errno;
-    if (fd >= 0 && close(fd) != 0 && !failed) {
-        errnum = errno;
-        failed = true;
-    }
-    return failed ? tide_fail_errno(err, errnum, "write %.200s", path) : TIDE_OK;
+    if (fd >= 0 && close(fd) != 0 && !bad)
+        bad = errno;
+    return bad ? tide_fail_errno(err, bad, "write %.200s", path) : TIDE_OK;
 }
 
 /* Runs Graphviz with these two as its standard input and output; its exit status, or -1 with errno. */

@@ -44,19 +44,11 @@ struct exporting {
 
 static int flush_piece(struct exporting *e)
 {
-    const char *p = e->buf.ptr, *end = p + e->buf.len;
-
     if (e->fd < 0)
         return out_flush(&e->cli->out, &e->out_err) ? -1 : 0;
-    while (p < end) {
-        ssize_t n = write(e->fd, p, (size_t)(end - p));
-
-        if (n < 0 && errno != EINTR) {
-            e->write_errno = errno;
-            return -1;
-        }
-        p += n > 0 ? n : 0;
-    }
+    e->write_errno = fd_write(e->fd, buf_view(&e->buf));
+    if (e->write_errno)
+        return -1;
     buf_clear(&e->buf);
     return 0;
 }

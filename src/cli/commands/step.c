@@ -74,13 +74,7 @@ static void kept(void *arg, int64_t run)
 static void print_output(void *arg, struct str s)
 {
     (void)arg;
-    while (s.len > 0) {
-        ssize_t n = write(STDOUT_FILENO, s.ptr, s.len);
-
-        if (n < 0 && errno != EINTR)
-            return; /* nobody reads it: it is recorded all the same */
-        s = n > 0 ? (struct str){s.ptr + n, s.len - (size_t)n} : s;
-    }
+    fd_write(STDOUT_FILENO, s); /* nobody may be reading it: it is recorded all the same */
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)

@@ -271,13 +271,7 @@ static void fold_event(struct graph_view *v, const struct tide_graph_event *e)
 
 void view_write(int fd, struct str text)
 {
-    while (text.len) {
-        ssize_t n = write(fd, text.ptr, text.len);
-
-        if (n <= 0)
-            return; /* nobody reads it: it is recorded all the same */
-        text = (struct str){text.ptr + n, text.len - (size_t)n};
-    }
+    fd_write(fd, text); /* nobody may be reading it: it is recorded all the same */
 }
 
 static void put_failed(struct buf *out, const struct tide_graph_event *e)
