@@ -168,17 +168,10 @@ static void number(struct py_reader *r)
 
 /* ---- texts ---- */
 
-static void add_utf8(struct buf *out, uint32_t c)
-{
-    char bytes[4];
-    size_t n = utf8_put(bytes, c);
-
-    buf_add(out, bytes, n);
-}
-
 /* The character that so many digits behind the escape say. */
 static void by_code(struct py_reader *r, struct buf *out, unsigned most, unsigned least, int base)
 {
+    char bytes[4];
     uint32_t c = 0;
     unsigned n = 0;
 
@@ -187,7 +180,7 @@ static void by_code(struct py_reader *r, struct buf *out, unsigned most, unsigne
     if (n < least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
         py_fail(r, r->at, "an escape that is no character");
     else
-        add_utf8(out, c);
+        buf_add(out, bytes, utf8_put(bytes, c));
 }
 
 /* Behind a backslash. */

@@ -293,11 +293,6 @@ static size_t find_node(struct spec_parser *p, const struct spec_graph *g, const
     return SPEC_NONE;
 }
 
-static const char *member_path(struct spec_parser *p, const char *path, const char *key)
-{
-    return arena_printf(&p->spec->arena, "%s.%s", path, key);
-}
-
 static void link_edges(struct spec_parser *p, struct spec_graph *g, const struct map *ids)
 {
     struct map names = {0};
@@ -386,7 +381,7 @@ void spec_resolve(struct spec_parser *p, struct spec_graph *g)
     g->entry_index = find_node(p, g, &ids, g->entry, g->path, "entry");
     for (size_t i = 0; i < g->entry_points.n; i++)
         g->entry_points.at[i].to_index =
-            find_node(p, g, &ids, g->entry_points.at[i].to, member_path(p, g->path, "entry_points"),
+            find_node(p, g, &ids, g->entry_points.at[i].to, arena_printf(&p->spec->arena, "%s.entry_points", g->path),
                       g->entry_points.at[i].name.ptr);
     for (size_t i = 0; i < g->nodes.n; i++) {
         struct spec_node *n = &g->nodes.at[i];

@@ -178,16 +178,11 @@ SETTER(set_duration)
 
 /* ---- expressions ---- */
 
-static void keep_expr(struct spec *s, struct expr *e)
-{
-    MEM_ROOM(s->exprs, s->n_exprs, s->cap_exprs);
-    s->exprs[s->n_exprs++] = e;
-}
-
 static void compile_source(struct spec_parser *p, struct str source, bool body, const struct spec_place *at,
                            struct spec_expr *ret)
 {
     struct tide_err err = {0};
+    struct spec *s = p->spec;
     struct expr *e = NULL;
 
     *ret = (struct spec_expr){source, NULL}; /* given, also when it is wrong */
@@ -195,8 +190,8 @@ static void compile_source(struct spec_parser *p, struct str source, bool body, 
         spec_say_at(p, at, body ? "" : spec_lua_hint(p, source), "%.400s", err.msg);
         return;
     }
-    keep_expr(p->spec, e);
-    ret->expr = e;
+    MEM_ROOM(s->exprs, s->n_exprs, s->cap_exprs);
+    ret->expr = s->exprs[s->n_exprs++] = e;
 }
 
 SETTER(set_expr)

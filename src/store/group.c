@@ -68,12 +68,6 @@ struct group *group_new(struct store *store, size_t queue_max)
     return g;
 }
 
-static void add_completion(struct group *g, const struct batch *b)
-{
-    MEM_ROOM(g->ring, g->ring_len, g->ring_cap);
-    g->ring[g->ring_len++] = (struct tide_completion){b->user, b->session_handle, b->code, b->last_seq};
-}
-
 static void finish_batch(struct group *g, struct batch *b)
 {
     struct group_owner *o = b->owner;
@@ -89,8 +83,10 @@ static void finish_batch(struct group *g, struct batch *b)
         }
         o->pending--; /* last: its thread may look without the lock */
     }
-    if (b->user)
-        add_completion(g, b);
+    if (b->user) {
+        MEM_ROOM(g->ring, g->ring_len, g->ring_cap);
+        g->ring[g->ring_len++] = (struct tide_completion){b->user, b->session_handle, b->code, b->last_seq};
+    }
     b->finished = true;
     if (b->async)
         batch_free(b);

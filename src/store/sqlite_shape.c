@@ -70,13 +70,6 @@ static size_t expect_from(const char *statements, struct object *ret)
     return n;
 }
 
-static size_t expect_objects(struct object ret[OBJECTS_MAX])
-{
-    size_t n = expect_from(schema_tables, ret);
-
-    return n + expect_from(schema_views, ret + n);
-}
-
 static bool is(struct str s, const char *word)
 {
     return str_eq(s, str_from(word));
@@ -151,7 +144,7 @@ static int judge_schema(struct conn *c, finding_fn *fn, void *arg)
 {
     struct object objects[OBJECTS_MAX];
     bool seen[OBJECTS_MAX] = {false};
-    size_t n = expect_objects(objects);
+    size_t tables = expect_from(schema_tables, objects), n = tables + expect_from(schema_views, objects + tables);
     sqlite3_stmt *st = db_stmt(c, ST_SCHEMA);
     int rc;
 
