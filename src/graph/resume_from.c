@@ -347,7 +347,8 @@ static enum tide_code choose_readable(struct store *store, const struct head *h,
     }
     if (checkpoint && !fallback)
         return refuse_asked(ret, checkpoint, err);
-    return tide_fail(err, TIDE_CORRUPT, "no valid checkpoints found for session %s: %.300s", h->id, ret->damage.msg);
+    tide_fail(err, TIDE_CORRUPT, "no valid checkpoints found for session %s: %.300s", h->id, ret->damage.msg);
+    return tide_about_session(err, h->id);
 }
 
 /* As far as the log can be read; what is behind the damage nobody knows. */

@@ -373,7 +373,7 @@ check_is 'what was complete there is not run again' 'post tell ' "$(happened)"
 check_status 'or when asked for' 0 tidemark sessions resume d1 --checkpoint "$bad" --fallback --set api_key=good
 begin d2
 damage d2 1
-refuses_as 'and when there is none, nothing begins anew in silence' 5 'CORRUPT|||||' \
+refuses_as 'and when there is none, nothing begins anew in silence' 5 'CORRUPT|session|d2|||' \
     sessions resume d2 --set api_key=good
 
 # ---- a full disk ----

@@ -694,8 +694,7 @@ static void without_one_it_never_begins_anew_in_silence(void **state)
     begin(&l, ABC);
     fails_at(&l, "c");
     damage(&l, 1);
-    SAYS(TIDE_CORRUPT, "no valid checkpoints found for session",
-         graph_rescue(l.w.store, l.session, NULL, true, false, false, &r, &err));
+    ABOUT_SESSION(TIDE_CORRUPT, l.session, graph_rescue(l.w.store, l.session, NULL, true, false, false, &r, &err));
     end(&l);
 }
 
