@@ -394,3 +394,14 @@ const char *const *next_commands(struct arena *a, const struct tide_next *next)
             n++;
     return list;
 }
+
+const char *how_on(struct arena *a, const char *id, const struct tide_next *next)
+{
+    const char *first = *next_commands(a, next);
+
+    if (!first)
+        return NULL;
+    if (next[0].action == TIDE_ACTION_RESUME && next[1].action != TIDE_ACTION_RESUME)
+        return arena_printf(a, "`%s` resumes it", first);
+    return arena_printf(a, "`%s why %s` shows how to continue", own_command(a), id);
+}

@@ -28,4 +28,7 @@ const char *argument_option(struct arena *a, const char *argument);
 /* Of all of a list (ended by action 0) that can be rendered, ended by NULL. */
 const char *const *next_commands(struct arena *a, const struct tide_next *next);
 
+/* "`tidemark resume x` resumes it"; where there are several ways, the command that shows them. NULL: nothing is offered. */
+const char *how_on(struct arena *a, const char *id, const struct tide_next *next);
+
 #endif

@@ -293,20 +293,14 @@ static void say_end_json(tide_session *session, const struct program_end *e)
     err_say_json(&end);
 }
 
-/* What `why` offers first: after some failures going on as before would end there again. */
 static void say_how_on(tide_session *session, const char *message)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct tide_session_info *info;
     struct tide_err ignored;
-    const char *first = tide_session_get_info(session, &info, &ignored) ? NULL : *next_commands(&a, info->next);
+    const char *how = tide_session_get_info(session, &info, &ignored) ? NULL : how_on(&a, info->id, info->next);
 
-    if (!first)
-        say("%s", message);
-    else if (info->next[0].action == TIDE_ACTION_RESUME && info->next[1].action != TIDE_ACTION_RESUME)
-        say("%s: `%s` resumes it", message, first);
-    else
-        say("%s: `%s why %s` shows how to continue", message, own_command(&a), tide_session_id(session));
+    say("%s%s%s", message, how ? ": " : "", how ? how : "");
 }
 
 enum tide_code report_end(struct cli *cli, const struct program_run *r, tide_session *session, enum tide_code code,

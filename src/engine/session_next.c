@@ -13,14 +13,16 @@ struct next_call {
     void *arg;
 };
 
-/* The state alone does not know whether a graph can go on as offered. */
-static bool needs_graph(const struct tide_session_info *info)
+/* What a list has does not know whether a graph can go on as offered, nor at which step a program was cut. */
+static bool needs_log(const struct tide_session_info *info)
 {
     bool resumes = false;
 
     for (const struct tide_next *n = info->next; n && n->action; n++)
         resumes |= n->action == TIDE_ACTION_RESUME;
-    return resumes && info->kind == TIDE_KIND_GRAPH && info->trusted;
+    return resumes && info->trusted &&
+           (info->kind == TIDE_KIND_GRAPH ||
+            (info->kind == TIDE_KIND_PROGRAM && info->status == TIDE_STATUS_INTERRUPTED_STARTUP));
 }
 
 bool session_withholds_graph(tide_session *session)
@@ -28,7 +30,7 @@ bool session_withholds_graph(tide_session *session)
     const struct tide_session_info *info;
     struct tide_err ignored;
 
-    return !tide_session_get_info(session, &info, &ignored) && needs_graph(info) && graph_is_withheld(session);
+    return !tide_session_get_info(session, &info, &ignored) && needs_log(info) && graph_is_withheld(session);
 }
 
 static void show_next(struct arena *a, tide_session *session, struct tide_session_info *shown)
@@ -47,7 +49,7 @@ static int on_listed(void *arg, const struct tide_session_info *info)
     struct tide_err ignored;
     int stop;
 
-    if (!needs_graph(info) || tide_session_open(c->store, info->id, TIDE_SESSION_READ, &session, &ignored))
+    if (!needs_log(info) || tide_session_open(c->store, info->id, TIDE_SESSION_READ, &session, &ignored))
         return c->fn(c->arg, info);
     arena_reset(&c->arena);
     show_next(&c->arena, session, &shown);

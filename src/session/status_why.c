@@ -88,6 +88,9 @@ static void say_steps(const struct subject *o)
         say(o->st, "; %" PRId64 " step%s had been finished", finished, finished == 1 ? "" : "s");
     if (e && ((const struct effect *)e->value)->tool)
         say_quoted(o->st, "; it was in the middle of ", ((const struct effect *)e->value)->tool);
+    if (e && !o->chat && ((const struct effect *)e->value)->effect &&
+        strcmp(((const struct effect *)e->value)->effect, "once") == 0)
+        say(o->st, ", which must happen once: find out whether it happened");
 }
 
 static void say_mending(const struct subject *o)

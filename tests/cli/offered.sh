@@ -84,6 +84,8 @@ chmod +x pays
 # shellcheck disable=SC2016
 sh -c 'echo $$ >pid; exec "$0" exec --session pays -- ./pays' "$TIDE_BIN" >/dev/null 2>&1
 wait_for eval 'tidemark recover >/dev/null; [ "$(tidemark why pays --json | json "$.outcome")" = interrupted ]'
+check_is 'why offers to continue, and both ways past the step' 'tidemark resume pays|tidemark resume pays --happened pay|tidemark resume pays --retry pay|tidemark cancel pays' "$(tidemark why pays | sed -n 's/^  //p' | paste -sd '|')"
+lists_agree 'the list of them'
 tidemark resume pays --dry-run >out
 check 'a dry run says that its resume ends there' holds "note         step 'pay' must happen once and was interrupted: its outcome is unknown" <out
 check 'and both ways on' holds '`--happened pay` records that it did, `--retry pay` runs it again' <out

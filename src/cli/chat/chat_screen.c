@@ -389,13 +389,20 @@ static void greet_person(struct screen *s)
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct agent_want *w = &s->chat.want->who;
     const char *id = s->chat.core.session ? tide_session_id(s->chat.core.session) : NULL;
+    const char *parts[6] = {"tidemark chat"};
+    size_t n = 1;
     struct chat_about about;
+    bool twice;
 
     chat_about(&s->chat.core, &a, &about);
-    view_heading(s->view, arena_printf(&a, "tidemark chat%s%s · %s%s%s%s · %s · /help", id ? " · " : "", id ? id : "",
-                                       about.provider, *about.model ? " " : "", about.model,
-                                       !id || w->provider || w->model || w->script ? "" : ", as stored",
-                                       short_path(&a, about.working_dir)));
+    twice = !*about.model || strcmp(about.provider, about.model) == 0; /* a script is both */
+    if (id)
+        parts[n++] = id;
+    parts[n++] = arena_printf(&a, "%s%s%s%s", about.provider, twice ? "" : " ", twice ? "" : about.model,
+                              !id || w->provider || w->model || w->script ? "" : ", as stored");
+    parts[n++] = short_path(&a, about.working_dir);
+    parts[n++] = "/help";
+    view_heading(s->view, parts);
     if (about.instructions)
         view_notice(s->view, arena_printf(&a, "instructions of the project: %s", about.instructions));
     for (size_t i = 0; i < s->chat.core.project.n; i++)
@@ -431,8 +438,9 @@ static void read_and_work(struct screen *s)
     if (s->chat.core.session) {
         AUTO(arena_done) struct arena a = ARENA_INIT;
 
-        view_notice(s->view, arena_printf(&a, "%s chat --resume %s continues here", own_command(&a),
-                                          tide_session_id(s->chat.core.session)));
+        view_command(s->view,
+                     arena_printf(&a, "%s chat --resume %s", own_command(&a), tide_session_id(s->chat.core.session)),
+                     "continues here");
     }
 }
 

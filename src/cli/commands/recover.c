@@ -83,27 +83,27 @@ static void say_json(struct recovering *r, const struct tide_recovered *what, bo
 
 struct offer {
     struct arena *arena;
-    const char *command;
+    const char *text;
 };
 
-static int take_first(void *arg, const struct tide_session_info *info)
+static int take_offer(void *arg, const struct tide_session_info *info)
 {
     struct offer *o = arg;
 
-    o->command = *next_commands(o->arena, info->next);
+    o->text = how_on(o->arena, info->id, info->next);
     return 0;
 }
 
-/* What `why` offers first; NULL: nothing. */
-static const char *first_command(struct recovering *r, struct arena *a, const char *id)
+/* NULL: nothing is offered. */
+static const char *how_on_with(struct recovering *r, struct arena *a, const char *id)
 {
     AUTO(session_closep) tide_session *session = NULL;
     struct offer o = {.arena = a};
     struct tide_err ignored;
 
     if (!tide_session_open(r->cli->store, id, TIDE_SESSION_READ, &session, &ignored))
-        (void)!session_show_next(session, take_first, &o, &ignored);
-    return o.command;
+        (void)!session_show_next(session, take_offer, &o, &ignored);
+    return o.text;
 }
 
 static void say_text(struct recovering *r, const struct tide_recovered *what, bool resumes)
@@ -111,7 +111,7 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct out *out = &r->cli->out;
     bool due = what->action == TIDE_RECOVERED_DUE || what->action == TIDE_RECOVERED_ANSWERED;
-    const char *action = reason_words(tide_recovered_action_name(what->action)), *command;
+    const char *action = reason_words(tide_recovered_action_name(what->action)), *how;
 
     out_colored(out, due ? COLOR_CYAN : COLOR_YELLOW, action);
     outf(out, "%*s %s: ", (int)(13 - strlen(action)), "", what->session_id);
@@ -125,8 +125,8 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
     else if (r->s.run_due && what->resumes >= r->s.max_resumes && !due)
         outf(out, "; it was resumed %d times without progress: it needs a person", what->resumes);
     else if (what->action == TIDE_RECOVERED_INTERRUPTED && what->has_program && !resumes &&
-             (command = first_command(r, &a, what->session_id)))
-        outf(out, "; `%s` resumes it, or %s--auto-resume live", command, r->s.run_due ? "" : "--run-due ");
+             (how = how_on_with(r, &a, what->session_id)))
+        outf(out, "; %s, or %s--auto-resume live", how, r->s.run_due ? "" : "--run-due ");
     outf(out, "\n");
 }
 
