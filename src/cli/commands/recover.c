@@ -371,8 +371,8 @@ static enum tide_code watch_store(struct recovering *r, int64_t interval_ms, str
     sigaddset(&child_only, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child_only, NULL); /* it comes while we wait, or ends the next wait at once */
     sigaction(SIGCHLD, &child, NULL);
-    if (!code && isatty(STDERR_FILENO))
-        say("watching %s; Ctrl-C ends it", store_url_path(buf_cstr(&r->url)));
+    if (!code && isatty(STDERR_FILENO) && !r->cli->out.json)
+        fprintf(stderr, "tidemark: watching %s; Ctrl-C ends it\n", store_url_path(buf_cstr(&r->url)));
     while (!stop_signal && !code) {
         struct tide_err trouble;
         int64_t began_ms = monotonic_ms();
