@@ -30,6 +30,16 @@ offer() {
     export -p | grep -vE '^declare -x (PWD|OLDPWD|SHLVL)|^declare -[a-z]*r' >"$n/env"
 }
 
+# offer_plain COMMAND: without the store, the key and the settings that it names.
+offer_plain() {
+    sed -E "s/^tidemark( --(store|key-file|config) ('[^']*'|\\\\'|[^ '])+)+/tidemark/" <<<"$1"
+}
+
+# offer_given COMMAND: those options.
+offer_given() {
+    sed -nE "s/^tidemark(( --(store|key-file|config) ('[^']*'|\\\\'|[^ '])+)+).*/\1/p" <<<"$1"
+}
+
 # new_kinds: of lines "about|id|command" on standard input those of a kind that is not recorded, as "kind|id|command".
 new_kinds() {
     awk -F '|' -v kinds="$offers/kinds" '
@@ -39,6 +49,7 @@ new_kinds() {
             for (i = 4; i <= NF; i++) command = command "|" $i
             kind = $1 ": " command
             if ($2 != "") { n = split(kind, words, " "); kind = ""; for (i = 1; i <= n; i++) kind = kind (i > 1 ? " " : "") (words[i] == $2 ? "ID" : words[i]) }
+            gsub(/ --(store|key-file|config) (\047[^\047]*\047|\\\047|[^ \047])+/, "", kind)
             gsub(/(sess|run|ckpt|tok|rt)_[A-Za-z0-9_]+/, "ID", kind)
             if (!(kind in seen)) { seen[kind] = 1; print kind "|" $2 "|" command }
         }'
@@ -72,7 +83,7 @@ offers_of_sessions() {
 offers_of_error() {
     tail -c "+$(($3 + 1))" "$2" 2>/dev/null | grep -a '^tidemark: \|^{"error"' |
         grep -aoE '`tidemark [^`]*`|"command":"tidemark ([^"\\]|\\.)*"' |
-        sed -E 's/^`(.*)`$/\1/; s/^"command":"(.*)"$/\1/; s/\\(.)/\1/g' | sed "s/^/error $1||/" | new_kinds >"$offers/new"
+        sed -E '/^"/ { s/^"command":"(.*)"$/\1/; s/\\(.)/\1/g }; s/^`(.*)`$/\1/' | sed "s/^/error $1||/" | new_kinds >"$offers/new"
     record <"$offers/new"
 }
 
@@ -105,15 +116,15 @@ tidemark() {
 # offer_checkpoint ID: the newest one that the session can be resumed from without a further decision.
 offer_checkpoint() {
     local one
-    for one in $("$offers_bin" sessions checkpoints "$1" --ids 2>/dev/null </dev/null); do
-        "$offers_bin" sessions resume "$1" --checkpoint "$one" --dry-run >/dev/null 2>&1 </dev/null && break
+    for one in $("$offers_bin" ${store:+--store "$store"} sessions checkpoints "$1" --ids 2>/dev/null </dev/null); do
+        "$offers_bin" ${store:+--store "$store"} sessions resume "$1" --checkpoint "$one" --dry-run >/dev/null 2>&1 </dev/null && break
     done
     echo "$one"
 }
 
 # offer_program ID: the program of the session and its arguments, as a shell reads them.
 offer_program() {
-    "$offers_bin" log show "$1" --kind run.started --json 2>/dev/null </dev/null | tail -n 1 >"$offers/started"
+    "$offers_bin" ${store:+--store "$store"} log show "$1" --kind run.started --json 2>/dev/null </dev/null | tail -n 1 >"$offers/started"
     sqlite3 :memory: "SELECT value FROM json_each(CAST(readfile('$offers/started') AS TEXT), '\$.argv')" 2>/dev/null |
         while IFS= read -r word; do printf '%q ' "$word"; done
 }
@@ -122,7 +133,7 @@ offer_program() {
 offer_filled() {
     local checkpoint='' program=''
     case $1 in *NEW.json*) # a person mends it: here it may take more steps
-        "$offers_bin" log show "$(sed -E 's/.* resume ([^ ]+).*/\1/' <<<"$1")" --kind run.started --json 2>/dev/null </dev/null | tail -n 1 >"$offers/started"
+        "$offers_bin" ${store:+--store "$store"} log show "$(sed -E 's/.* resume ([^ ]+).*/\1/' <<<"$1")" --kind run.started --json 2>/dev/null </dev/null | grep '"graph":{' | tail -n 1 >"$offers/started"
         sqlite3 :memory: "SELECT json_set(json_extract(CAST(readfile('$offers/started') AS TEXT), '\$.graph'), '\$.max_steps', 1000)" >graph.json 2>/dev/null
         ;;
     esac
@@ -130,12 +141,12 @@ offer_filled() {
     case $1 in *' --ensure '*) program=$(offer_program "$(sed -E 's/.* --session ([^ ]+).*/\1/' <<<"$1")") ;; esac
     set -- "${1/%-- PROGRAM/-- ${program:-true}}"
     sed -E "s/ PROGRAM\$/ true/; s/ -- PROGRAM\b/ -- true/; s/\b(GRAPH|NEW)\.json/graph.json/; s/\bTEXT\b/more/g; s/=JSON/=1/g; s/=…/=1/g
-        s/\bCHECKPOINT\b/$checkpoint/; s/(chat --resume [^ ]*|tidemark chat)\$/\1 -p more/; s/(sessions trust [^ ]*)\$/\1 --yes/" <<<"$1"
+        s/\bCHECKPOINT\b/$checkpoint/; s/(chat --resume [^ ]*|^tidemark.* chat)\$/\1 -p more/; s/(sessions trust [^ ]*)\$/\1 --yes/" <<<"$1"
 }
 
 # What only shows something.
 offer_looks() {
-    case $1 in
+    case $(offer_plain "$1") in
         *' --help' | *' --dry-run'* | *' --show' | 'tidemark help'*) true ;;
         'tidemark why '* | 'tidemark log show '* | 'tidemark state '* | 'tidemark doctor'*) true ;;
         'tidemark sessions list'* | 'tidemark sessions show '* | 'tidemark sessions checkpoints '* | 'tidemark sessions timeline '*) true ;;
@@ -145,17 +156,17 @@ offer_looks() {
     esac
 }
 
-# What the store holds, in a few lines: which sessions, how far, and the settings.
+# offer_state GIVEN: what the store holds, in a few lines: which sessions, how far, and the settings.
 offer_state() {
-    "$offers_bin" ${1:+--store "$1"} sessions list --json 2>/dev/null </dev/null | grep -o '"session_id":"[^"]*"\|"last_seq":[0-9]*\|"trusted":[a-z]*'
-    "$offers_bin" ${1:+--store "$1"} store info >/dev/null 2>&1 </dev/null && echo store
+    eval "\"$offers_bin\" $1 sessions list --json" 2>/dev/null </dev/null | grep -o '"session_id":"[^"]*"\|"last_seq":[0-9]*\|"trusted":[a-z]*'
+    eval "\"$offers_bin\" $1 store info" >/dev/null 2>&1 </dev/null && echo store
     cat "$work/config/tidemark/config.json" 2>/dev/null
     find "$work" -name '*.json' -newer "$offers/began" 2>/dev/null
 }
 
 # offer_judged DIRECTORY STATUS SAME: whether it worked. A program's exit status is its own: what counts is that something was done.
 offer_judged() {
-    if [ "$2" -eq 5 ] && grep -q 'is damaged' "$offers/out"; then
+    if [ "$2" -eq 5 ] && grep -q 'is damaged\|^damaged ' "$offers/out"; then
         true # damage is found by whoever reads it: no list can know of it
     elif offer_looks "$(cat "$1/command")"; then
         ! is_refusal "$2" || grep -q '^problem' "$offers/out" # a check that says what is wrong
@@ -167,7 +178,7 @@ offer_judged() {
 
 # offer_try DIRECTORY: one, where the test was. What moved on while it was copied is not offered there any more, and left out.
 offer_try() {
-    local command store before id same=no status
+    local command store given before id same=no status
     id=$(cat "$1/session")
     store=$(cat "$1/store")
     rm -rf "$work"
@@ -181,20 +192,23 @@ offer_try() {
         . "$1/env"
         cd "$(cat "$1/cwd")" 2>/dev/null || cd "$work" || exit 1
         command=$(offer_filled "$(cat "$1/command")")
-        [ -z "$store" ] || command="tidemark --store '$store' ${command#tidemark }"
+        : >"$offers/list"
         if [ -n "$id" ]; then
             tidemark_now ${store:+--store "$store"} sessions list --json >"$offers/list" 2>/dev/null
             offers_in "$offers/list" | cut -d '|' -f 2- | grep -qxF -- "$id|$(cat "$1/command")" || exit 0
         fi
-        before=$(offer_state "$store")
+        case $command in *'[redacted:'* | *'\[redacted:'*) exit 0 ;; esac # the person gives what is not stored
+        given=$(offer_given "$command")
+        before=$(offer_state "$given")
         timeout 5 env "PATH=$offers/bin:$PATH" bash -c "$command" </dev/null >"$offers/out" 2>&1
         status=$?
-        [ "$before" != "$(offer_state "$store")" ] || same=yes
+        [ "$before" != "$(offer_state "$given")" ] || same=yes
         offer_judged "$1" $status $same ||
             echo "exit status $status, unchanged: $same: $(cat "$1/kind"): $command: $(head -c 400 "$offers/out" | tr '\n' ' ')"
         # Going on as offered must not end where another command is needed: the first one was the wrong one.
-        case $(cat "$1/command") in 'tidemark resume '* | 'tidemark sessions resume '*)
-            grep -aoE 'tidemark: .*' "$offers/out" | grep -aoE '`tidemark (sessions )?resume [^`]*`' | tr -d '`' | grep -vxF -- "$(cat "$1/command")" | grep -- '--retry\|--accept-change' |
+        case $(offer_plain "$(cat "$1/command")") in 'tidemark resume '* | 'tidemark sessions resume '*)
+            grep -aoE 'tidemark: .*' "$offers/out" | grep -aoE '`tidemark [^`]*resume [^`]*`' | tr -d '`' | grep -vxF -- "$(cat "$1/command")" | grep -- '--retry\|--accept-change' |
+                grep -vxFf <(offers_in "$offers/list" | cut -d '|' -f 3-) |
                 sed "s|^|ends where another is needed: $(cat "$1/kind"): $command: |"
             ;;
         esac

@@ -18,9 +18,10 @@
 
 #define HINTS (sizeof(((struct tide_err *)NULL)->hints) / sizeof(struct tide_hint))
 
-static const char *advice_by_code(const struct tide_err *err, bool of_store)
+static const char *advice_by_code(struct arena *a, const struct tide_err *err, bool of_store)
 {
-    static const struct {
+    const char *check = arena_printf(a, "`%s store check` says more", own_command(a));
+    const struct {
         enum tide_code code;
         enum { ANY, FILES, NO_FILES } about;
         const char *advice, *of_store;
@@ -34,7 +35,7 @@ static const char *advice_by_code(const struct tide_err *err, bool of_store)
         {TIDE_WRONG_KEY, ANY, NULL, "give the key it was made with (--key-file FILE), or none"},
         {TIDE_NOT_A_STORE, ANY, NULL, "give another path with --store"},
         {TIDE_TOO_NEW, ANY, NULL, "use a newer tidemark"},
-        {TIDE_CORRUPT, NO_FILES, NULL, "`tidemark store check` says more"},
+        {TIDE_CORRUPT, NO_FILES, NULL, check},
         {TIDE_BUSY, ANY, NULL, "try again when the other process is done"},
         {TIDE_IO, FILES, NULL, "check the system log: the disk may be failing"},
         {TIDE_NOT_FOUND, FILES, NULL, "name a place that exists with --store"},
@@ -51,10 +52,11 @@ static const char *advice_by_code(const struct tide_err *err, bool of_store)
 /* Room for it is made at the end of the message, if need be. */
 static void append_advice(struct tide_err *err, const char *advice)
 {
-    struct str begin = utf8_clip(str_from(err->msg), sizeof(err->msg) - sizeof("…: ") - strlen(advice));
+    struct str end = utf8_clip(str_from(advice), sizeof(err->msg) - sizeof("…: "));
+    struct str begin = utf8_clip(str_from(err->msg), sizeof(err->msg) - sizeof("…: ") - end.len);
     char text[sizeof(err->msg)];
 
-    snprintf(text, sizeof(text), "%.*s%s: %s", STR_ARG(begin), err->msg[begin.len] ? "…" : "", advice);
+    snprintf(text, sizeof(text), "%.*s%s: %.*s", STR_ARG(begin), err->msg[begin.len] ? "…" : "", STR_ARG(end));
     memcpy(err->msg, text, sizeof(text));
 }
 
@@ -68,6 +70,7 @@ static const char *effect_of(struct arena *a, const struct tide_hint *h)
         const char *argument, *effect;
     } rows[] = {
         {TIDE_ACTION_RESUME, "now", "ends the sleep"},
+        {TIDE_ACTION_RESUME, "happened", "records that it did"},
         {TIDE_ACTION_RESUME, "retry", "runs it again"},
         {TIDE_ACTION_RESUME, "ask_again", "asks again"},
         {TIDE_ACTION_RESUME, "accept_change", "uses the recorded results"},
@@ -186,29 +189,41 @@ const char *err_advice(struct arena *a, const struct tide_err *err, bool of_stor
 {
     const char *text = hints_text(a, err->hints, HINTS);
 
-    return text ? text : advice_by_code(err, of_store);
+    return text ? text : advice_by_code(a, err, of_store);
+}
+
+static const char *line_of(struct arena *a, struct tide_err *err, const char *advice)
+{
+    name_argument(a, err);
+    return advice ? arena_printf(a, "%s: %s", err->msg, advice) : err->msg;
 }
 
 const char *err_line(struct arena *a, struct tide_err *err, bool of_store)
 {
-    const char *advice = err_advice(a, err, of_store);
-
-    name_argument(a, err);
-    if (advice)
-        err_advise(err, advice);
-    return err->msg;
+    return line_of(a, err, err_advice(a, err, of_store));
 }
 
-const char *err_text(struct tide_err *err)
+const char *err_text(struct arena *a, struct tide_err *err)
 {
-    struct arena a = ARENA_INIT;
-    const char *text = err->code ? hints_text(&a, err->hints, HINTS) : NULL;
+    return line_of(a, err, err->code ? hints_text(a, err->hints, HINTS) : NULL);
+}
 
-    name_argument(&a, err);
-    if (text)
-        err_advise(err, text);
-    arena_done(&a);
-    return err->msg;
+void err_hint_next(struct tide_err *err, const struct tide_next *next)
+{
+    for (; next && next->action && !err->hints[HINTS - 1].action; next++) {
+        size_t i = err->hints[0].action ? 1 : 0;
+
+        tide_hint_with(err, next->action, next->session_id, "%.*s", (int)strlen(next->arguments) - 2,
+                       next->arguments + 1);
+        err->hints[i].kind = next->kind;
+    }
+}
+
+void say_err(struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
+    say_clean(err_text(&a, err));
 }
 
 void err_advise(struct tide_err *err, const char *advice)

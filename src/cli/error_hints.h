@@ -9,16 +9,20 @@
 /* What helps, in the arena or for good; NULL: nothing can be said. `of_store`: the store could not be opened. */
 const char *err_advice(struct arena *a, const struct tide_err *err, bool of_store);
 
-/* The whole line: what failed, why, and that. The hints are used up. */
+/* The whole line: what failed, why, and that. In the arena, or the message itself. */
 const char *err_line(struct arena *a, struct tide_err *err, bool of_store);
 
 /* Adds `advice` to the message of an error without hints. `code` is handed through; TIDE_OK and NULL change nothing. */
 enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *err);
 
-/* The message with what helps, as commands: what people read. The hints are used up. */
-const char *err_text(struct tide_err *err);
+/* The message with what helps, as commands: what people read. In the arena, or the message itself. */
+const char *err_text(struct arena *a, struct tide_err *err);
 
-/* The same for programs, on standard error. */
+/* What a session offers, as hints of an error about it; as many as there is room for. */
+void err_hint_next(struct tide_err *err, const struct tide_next *next);
+
+/* It, on standard error; and the same for programs. */
+void say_err(struct tide_err *err);
 void err_say_json(const struct tide_err *err);
 
 /* Instead of them: what to do, in words. */

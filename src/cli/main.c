@@ -15,6 +15,7 @@
 #include "base/timefmt.h"
 #include "cli/error_hints.h"
 #include "cli/cli.h"
+#include "cli/next_command.h"
 #include "cli/signals.h"
 #include "terminal/progress.h"
 #include "terminal/wrap.h"
@@ -116,6 +117,8 @@ int main(int argc, char **argv)
     out_init(&cli.out);
     code = args_parse(argc, argv, &cli.args, &err);
     cli.out.json = args_on(&cli.args, "json");
+    say_as_json(cli.out.json);
+    own_command_init(&cli.args);
     if (!code)
         code = dispatch_command(&cli, &err);
     status = finish_command(&cli, code, &err);

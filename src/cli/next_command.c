@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row for each action: the words of its command. Arguments become options, in the order in which they stand. */
+/*
+ * One row for each action: the words of its command. Arguments become options, in the order in which they stand. Every
+ * command of ours begins with own_command(): what names the store here names it again there.
+ */
 #include "cli/next_command.h"
+
+#include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/json.h"
@@ -27,15 +32,71 @@ const char *argument_option(struct arena *a, const char *argument)
 }
 
 /* As a shell takes it. */
-static void put_word(struct rendering *r, const char *option, struct str word, const char *after)
+static void quote_word(struct buf *out, const char *word)
 {
     static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+=,";
+
+    if (word[0] && !word[strspn(word, safe)]) {
+        buf_add_str(out, str_from(word));
+        return;
+    }
+    buf_add_char(out, '\'');
+    for (; *word; word++)
+        buf_add_str(out, *word == '\'' ? STR("'\\''") : (struct str){word, 1});
+    buf_add_char(out, '\'');
+}
+
+static void put_word(struct rendering *r, const char *option, struct str word, const char *after)
+{
     const char *whole = arena_printf(r->arena, "%.*s%s", STR_ARG(word), after);
-    bool plain = whole[0] && !whole[strspn(whole, safe)];
 
     for (const char *c = whole; *c; c++)
-        r->failed |= (unsigned char)*c < ' ' || *c == 0x7f || *c == '\'';
-    buf_addf(&r->text, plain ? " %s %s" : " %s '%s'", option, whole);
+        r->failed |= (unsigned char)*c < ' ' || *c == 0x7f;
+    buf_addf(&r->text, " %s ", option);
+    quote_word(&r->text, whole);
+}
+
+/* ---- what is given again ---- */
+
+#define REPEATED "TIDEMARK_REPEATED" /* for the commands inside a run, whose messages a person reads out here */
+
+static char *own; /* NULL: nothing was given */
+
+void own_command_init(const struct args *args)
+{
+    static const char *const names[] = {"store", "key-file", "config"};
+    AUTO(buf_done) struct buf text = BUF_INIT(1 << 20);
+    const char *outer = getenv("TIDEMARK_RUN") ? getenv(REPEATED) : NULL;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = args_text(args, names[i]);
+
+        if (!value)
+            continue;
+        buf_addf(&text, " --%s ", names[i]);
+        quote_word(&text, value);
+    }
+    if (!text.len && outer)
+        buf_add_str(&text, str_from(outer));
+    free(own);
+    own = NULL;
+    if (text.len) {
+        own = mem_dup(buf_view(&text));
+        setenv(REPEATED, own, true);
+    }
+}
+
+void own_command_here(const struct args *args)
+{
+    if (args_text(args, "store"))
+        return;
+    unsetenv(REPEATED);
+    own_command_init(args);
+}
+
+const char *own_command(struct arena *a)
+{
+    return own ? arena_printf(a, "tidemark%s", own) : "tidemark";
 }
 
 static struct str text_of(struct rendering *r, const struct json *v)
@@ -226,62 +287,69 @@ static void put_options(struct rendering *r)
     }
 }
 
-static void put_start(struct rendering *r)
+/* The words after "tidemark". */
+static const char *start_words(struct rendering *r)
 {
-    bool graph = r->next->kind == TIDE_KIND_GRAPH;
-    const char *how = json_get(r->args, STR("ensure"))    ? "--ensure "
-                      : json_get(r->args, STR("new_run")) ? "--new-run "
-                                                          : "";
+    const char *id = r->next->session_id, *how = json_get(r->args, STR("ensure"))    ? "--ensure "
+                                                 : json_get(r->args, STR("new_run")) ? "--new-run "
+                                                                                     : "";
 
-    if (!r->next->session_id[0])
-        buf_add_str(&r->text, r->next->kind == TIDE_KIND_CHAT ? STR("tidemark chat") : STR("tidemark exec -- PROGRAM"));
-    else if (graph)
-        buf_addf(&r->text, "tidemark run GRAPH.json --session %s", r->next->session_id);
-    else
-        buf_addf(&r->text, "tidemark exec %s--session %s -- PROGRAM", how, r->next->session_id);
+    if (!id[0])
+        return r->next->kind == TIDE_KIND_CHAT ? "chat" : "exec -- PROGRAM";
+    if (r->next->kind == TIDE_KIND_GRAPH)
+        return arena_printf(r->arena, "run GRAPH.json --session %s", id);
+    return arena_printf(r->arena, "exec %s--session %s -- PROGRAM", how, id);
 }
 
 static void put_command(struct rendering *r)
 {
     static const struct {
         enum tide_action action;
-        const char *words; /* before the id */
+        const char *words; /* after "tidemark", before the id */
         bool session;
     } rows[] = {
-        {TIDE_ACTION_PROMPT, "tidemark chat --resume", true},
-        {TIDE_ACTION_CANCEL, "tidemark cancel", true},
-        {TIDE_ACTION_ROTATE_TOKEN, "tidemark token rotate", true},
-        {TIDE_ACTION_TRUST, "tidemark sessions trust", true},
-        {TIDE_ACTION_VERIFY, "tidemark sessions verify", true},
-        {TIDE_ACTION_RECOVER, "tidemark recover", false},
-        {TIDE_ACTION_END_PROCESS, "kill", false},
-        {TIDE_ACTION_STORE_SECRET, "secret-tool store --label=tidemark", false},
-        {TIDE_ACTION_WHY, "tidemark why", true},
-        {TIDE_ACTION_SHOW_LOG, "tidemark log show", true},
-        {TIDE_ACTION_SHOW_TIMELINE, "tidemark sessions timeline", true},
-        {TIDE_ACTION_DELETE, "tidemark sessions delete", true},
-        {TIDE_ACTION_FORK, "tidemark sessions fork", true},
-        {TIDE_ACTION_ROLLBACK, "tidemark sessions rollback", true},
-        {TIDE_ACTION_LIST_SESSIONS, "tidemark sessions list", false},
-        {TIDE_ACTION_LIST_CHECKPOINTS, "tidemark sessions checkpoints", true},
-        {TIDE_ACTION_INIT_STORE, "tidemark store init", false},
-        {TIDE_ACTION_CHECK_STORE, "tidemark store check", false},
-        {TIDE_ACTION_TRUST_STORE, "tidemark store trust", false},
-        {TIDE_ACTION_SET_SETTING, "tidemark config set", false},
-        {TIDE_ACTION_GET_SETTING, "tidemark config get", false},
-        {TIDE_ACTION_LIST_SETTINGS, "tidemark config list", false},
-        {TIDE_ACTION_IMPORT_GRAPH, "tidemark graph import FILE", false},
+        {TIDE_ACTION_PROMPT, "chat --resume", true},
+        {TIDE_ACTION_CANCEL, "cancel", true},
+        {TIDE_ACTION_ROTATE_TOKEN, "token rotate", true},
+        {TIDE_ACTION_TRUST, "sessions trust", true},
+        {TIDE_ACTION_VERIFY, "sessions verify", true},
+        {TIDE_ACTION_RECOVER, "recover", false},
+        {TIDE_ACTION_WHY, "why", true},
+        {TIDE_ACTION_SHOW_LOG, "log show", true},
+        {TIDE_ACTION_SHOW_TIMELINE, "sessions timeline", true},
+        {TIDE_ACTION_DELETE, "sessions delete", true},
+        {TIDE_ACTION_FORK, "sessions fork", true},
+        {TIDE_ACTION_ROLLBACK, "sessions rollback", true},
+        {TIDE_ACTION_LIST_SESSIONS, "sessions list", false},
+        {TIDE_ACTION_LIST_CHECKPOINTS, "sessions checkpoints", true},
+        {TIDE_ACTION_INIT_STORE, "store init", false},
+        {TIDE_ACTION_CHECK_STORE, "store check", false},
+        {TIDE_ACTION_TRUST_STORE, "store trust", false},
+        {TIDE_ACTION_SET_SETTING, "config set", false},
+        {TIDE_ACTION_GET_SETTING, "config get", false},
+        {TIDE_ACTION_LIST_SETTINGS, "config list", false},
+        {TIDE_ACTION_IMPORT_GRAPH, "graph import FILE", false},
     };
+    static const struct {
+        enum tide_action action;
+        const char *words;
+    } foreign[] = {{TIDE_ACTION_END_PROCESS, "kill"}, {TIDE_ACTION_STORE_SECRET, "secret-tool store --label=tidemark"}};
     enum tide_action action = r->next->action;
+    const char *words = NULL;
 
     if (action == TIDE_ACTION_RESUME || action == TIDE_ACTION_ANSWER)
-        buf_addf(&r->text, "tidemark %s %s", r->next->kind == TIDE_KIND_GRAPH ? "sessions resume" : "resume",
-                 r->next->session_id);
+        words = arena_printf(r->arena, "%s %s", r->next->kind == TIDE_KIND_GRAPH ? "sessions resume" : "resume",
+                             r->next->session_id);
     else if (action == TIDE_ACTION_START)
-        put_start(r);
+        words = start_words(r);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].action == action)
-            buf_addf(&r->text, rows[i].session ? "%s %s" : "%s", rows[i].words, r->next->session_id);
+            words = arena_printf(r->arena, rows[i].session ? "%s %s" : "%s", rows[i].words, r->next->session_id);
+    if (words)
+        buf_addf(&r->text, "%s %s", own_command(r->arena), words);
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+        if (foreign[i].action == action)
+            buf_add_str(&r->text, str_from(foreign[i].words));
 }
 
 static const char *render(struct arena *a, const struct tide_next *next)
@@ -325,4 +393,15 @@ const char *const *next_commands(struct arena *a, const struct tide_next *next)
         if ((list[n] = next_command(a, &next[i])))
             n++;
     return list;
+}
+
+const char *how_on(struct arena *a, const char *id, const struct tide_next *next)
+{
+    const char *first = *next_commands(a, next);
+
+    if (!first)
+        return NULL;
+    if (next[0].action == TIDE_ACTION_RESUME && next[1].action != TIDE_ACTION_RESUME)
+        return arena_printf(a, "`%s` resumes it", first);
+    return arena_printf(a, "`%s why %s` shows how to continue", own_command(a), id);
 }

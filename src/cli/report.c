@@ -60,12 +60,12 @@ static void print_json(struct out *out, const char *session, const struct progra
     out_shape(out, &shape_parked, &parked);
 }
 
-static void print_hidden(struct out *out, const char *session)
+static void print_hidden(struct out *out, struct arena *a, const char *session)
 {
     outf(out,
-         "  its command line contained a secret, which is not stored: `tidemark resume` cannot run it;\n"
-         "  `tidemark exec --new-run --session %s -- PROGRAM` starts a new run; pass secrets in the environment\n",
-         session);
+         "  its command line contained a secret, which is not stored: `resume` cannot run it;\n"
+         "  `%s exec --new-run --session %s -- PROGRAM` starts a new run; pass secrets in the environment\n",
+         own_command(a), session);
 }
 
 /* Values that came from the program must not move the terminal: they go through out_value. */
@@ -75,39 +75,52 @@ static void say_gathered(struct out *out)
     buf_clear(&out->text);
 }
 
+/* A line each, below each other. */
+static void put_lines(struct out *out, struct arena *a, const char *name, const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+
+        outf(out, "  %-8s  ", name);
+        out_value(out, arena_dup(a, (struct str){text, n}).ptr);
+        outf(out, "\n");
+        name = "";
+        text += n + (text[n] != '\0');
+    }
+}
+
 static void print_wait(struct out *out, const char *session, const struct program_end *e, bool show_token)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     char when[TIME_PEOPLE_SIZE];
 
     outf(out, "session %s waits for %s: ", session, e->wait.kind);
     out_value(out, e->wait.name);
     outf(out, "\n");
-    if (e->wait.question[0]) {
-        outf(out, "  question  ");
-        out_value(out, e->wait.question);
-        outf(out, "\n");
-    }
+    put_lines(out, &a, "question", e->wait.question);
     if (e->wait.deadline_ms)
         outf(out, "  deadline  %s\n", time_people(when, e->wait.deadline_ms));
     say_gathered(out); /* the command stays in one piece: it is there to be pasted */
     if (e->hidden)
-        print_hidden(out, session);
+        print_hidden(out, &a, session);
     else
-        outf(out, "  answer    tidemark resume %s%s%s --input %s\n", session, show_token ? " --token " : "",
+        outf(out, "  answer    %s resume %s%s%s --input %s\n", own_command(&a), session, show_token ? " --token " : "",
              show_token ? e->wait.token : "", strcmp(e->wait.kind, "approval") == 0 ? "yes" : "TEXT");
 }
 
 static void print_sleep(struct out *out, const char *session, const struct program_end *e)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     char when[TIME_PEOPLE_SIZE];
 
     outf(out, "session %s sleeps until %s: ", session, time_people(when, e->wait.due_ms));
     out_value(out, e->wait.name);
     outf(out, "\n");
     if (e->hidden)
-        print_hidden(out, session);
+        print_hidden(out, &a, session);
     else
-        outf(out, "  `tidemark recover --run-due` or `tidemark resume %s` continues it then\n", session);
+        outf(out, "  `%s recover --run-due` or `%s resume %s` continues it then\n", own_command(&a), own_command(&a),
+             session);
 }
 
 enum tide_code report_wait(struct cli *cli, const char *session, const struct program_end *e, int token_fd,
@@ -218,7 +231,7 @@ enum tide_code report_not_run(struct cli *cli, const struct program_run *r, stru
     if (cli->out.json)
         err_say_json(err);
     else
-        say("%s", err_text(err));
+        say_err(err);
     return TIDE_OK;
 }
 
@@ -256,25 +269,38 @@ static enum tide_code report_record(struct cli *cli, const struct program_run *r
     return TIDE_OK;
 }
 
-/* What `why` offers first: after some failures going on as before would end there again. */
+/* For programs: what `why` says and offers, as an error. */
+static void say_end_json(tide_session *session, const struct program_end *e)
+{
+    struct tide_err end = {.code = TIDE_OK}, ignored;
+    const struct tide_session_info *info;
+    bool unsettled = e->exit_status == tide_code_exit(TIDE_UNSETTLED);
+
+    tide_fail(&end,
+              e->cancelled ? TIDE_CANCELLED
+              : unsettled  ? TIDE_UNSETTLED
+                           : TIDE_FAILED,
+              "%s", e->cancelled ? "the session was cancelled" : e->message);
+    tide_about_session(&end, tide_session_id(session));
+    if (!tide_session_get_info(session, &info, &ignored))
+        err_hint_next(&end, info->next);
+    err_say_json(&end);
+}
+
 static void say_how_on(tide_session *session, const char *message)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct tide_session_info *info;
     struct tide_err ignored;
-    const char *first = tide_session_get_info(session, &info, &ignored) ? NULL : *next_commands(&a, info->next);
+    const char *how = tide_session_get_info(session, &info, &ignored) ? NULL : how_on(&a, info->id, info->next);
 
-    if (!first)
-        say("%s", message);
-    else if (info->next[0].action == TIDE_ACTION_RESUME && info->next[1].action != TIDE_ACTION_RESUME)
-        say("%s: `%s` resumes it", message, first);
-    else
-        say("%s: `tidemark why %s` shows how to continue", message, tide_session_id(session));
+    say("%s%s%s", message, how ? ": " : "", how ? how : "");
 }
 
 enum tide_code report_end(struct cli *cli, const struct program_run *r, tide_session *session, enum tide_code code,
                           int token_fd, struct tide_err *err)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct program_end *e = &r->end;
     const char *id = tide_session_id(session);
 
@@ -287,14 +313,17 @@ enum tide_code report_end(struct cli *cli, const struct program_run *r, tide_ses
     if (e->waits)
         return report_wait(cli, id, e, token_fd, err);
     cli->exit_status = e->exit_status;
-    if (e->cancelled)
+    if (cli->out.json && (e->cancelled || e->message[0]))
+        say_end_json(session, e);
+    else if (e->cancelled)
         say("session %s was cancelled", id);
     else if (e->message[0] && e->exit_status == tide_code_exit(TIDE_UNSETTLED))
-        say("%s: find out whether the step happened: `tidemark why %s` shows how to continue", e->message, id);
+        say("%s: find out whether the step happened: `%s why %s` shows how to continue", e->message, own_command(&a),
+            id);
     else if (e->message[0] && e->hidden)
-        say("%s: its command line contained a secret, which is not stored: `tidemark exec --ensure --session %s -- "
-            "PROGRAM` continues it; pass secrets in the environment",
-            e->message, id);
+        say("%s: its command line contained a secret, which is not stored: `%s exec --ensure --session %s -- PROGRAM` "
+            "continues it; pass secrets in the environment",
+            e->message, own_command(&a), id);
     else if (e->message[0])
         say_how_on(session, e->message);
     return TIDE_OK;

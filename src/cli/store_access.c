@@ -6,6 +6,7 @@
 
 #include "cli/error_hints.h"
 #include "cli/cli.h"
+#include "cli/next_command.h"
 #include "terminal/progress.h"
 #include "engine/agent_setup.h"
 #include "engine/notify.h"
@@ -94,6 +95,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     struct tide_store_options opt = {.size = sizeof opt, .flags = extra};
     enum tide_code code;
 
+    own_command_here(&cli->args);
     if (need != NEED_READ && open_log(cli, NULL, err))
         return err->code;
     opt.flags |= need == NEED_READ ? TIDE_OPEN_READ_ONLY : need == NEED_CREATE ? TIDE_OPEN_CREATE : 0u;

@@ -11,8 +11,8 @@
 /* Findings of one check and one kind are shown under one heading. */
 struct finding_kind {
     const char *name;
-    const char *many; /* behind their number: "sessions whose last run failed" */
-    const char *todo; /* about any of them; NULL: nothing */
+    const char *many;           /* behind their number: "sessions whose last run failed" */
+    const char *command, *todo; /* about any of them, and what it does; NULL: none */
 };
 
 struct finding {

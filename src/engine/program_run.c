@@ -86,6 +86,8 @@ enum tide_code program_run_create(struct program_run *r, tide_store *store, cons
 
     for (size_t i = 0; p->argv[i] && command.len <= TITLE_MAX; i++)
         buf_addf(&command, "%s%.*s", i ? " " : "", 4 * TITLE_MAX, p->argv[i]);
+    for (size_t i = 0; i < command.len; i++) /* a script of many lines is one line in lists */
+        command.ptr[i] = is_blank_char(command.ptr[i]) ? ' ' : command.ptr[i];
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("title"), title ? str_from(title) : utf8_clip(buf_view(&command), TITLE_MAX));
     json_out_kstr(&o, STR("working_dir"), str_from(p->cwd));

@@ -55,11 +55,48 @@ static struct tide_run_options run_options(const struct resume_request *ask)
     };
 }
 
+static bool is_named(const char *const *names, const char *name)
+{
+    for (; names && *names; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+/* Steps at which the program would end: no obstacle to its start, and what a probe finds out nobody knows before. */
+static enum tide_code note_open_steps(struct resume *r, const struct tide_run_options *opt, struct json_out *o,
+                                      struct tide_err *err)
+{
+    const struct run_open_step *steps = NULL;
+    struct graph_refusal *note;
+    size_t n = 0;
+
+    if (run_open_steps(r->session, &r->arena, &steps, &n, err))
+        return err->code;
+    r->notes = note = arena_zero(&r->arena, (n + 1) * sizeof *note);
+    for (; n > 0; n--, steps++) {
+        AUTO(buf_done) struct buf name = BUF_INIT(1 << 16);
+        struct tide_err hints = {.code = TIDE_UNSETTLED};
+
+        if (is_named(opt->retry, steps->name) || is_named(opt->happened, steps->name))
+            continue;
+        json_quote(&name, str_from(steps->name));
+        tide_hint_with(&hints, TIDE_ACTION_REPEAT, "", "\"happened\":[{\"name\":%s}]", buf_cstr(&name));
+        tide_hint_with(&hints, TIDE_ACTION_REPEAT, "", "\"retry\":[%s]", buf_cstr(&name));
+        note->what = arena_printf(&r->arena, "step '%s' must happen once and %s", steps->name,
+                                  steps->failed ? "failed: it is not run again"
+                                                : "was interrupted: its outcome is unknown, and unless it has a probe "
+                                                  "the run ends there");
+        memcpy(note->hints, hints.hints, sizeof note->hints);
+        json_out_str(o, str_from(note++->what));
+    }
+    return TIDE_OK;
+}
+
 /* Of a program or a chat; whether its program can be run is part of it. */
 static enum tide_code plan(struct resume *r, struct tide_err *err)
 {
-    static const char *const none[] = {"nodes_to_run", "happened", "failed",  "missing_inputs",
-                                       "overrides",    "renames",  "warnings"};
+    static const char *const none[] = {"nodes_to_run", "happened", "failed", "missing_inputs", "overrides", "renames"};
     const struct tide_run_options opt = run_options(&r->ask);
     struct json_out o = json_out_to(&r->plan_text);
     struct tide_err *refused = &r->plan_error;
@@ -86,6 +123,11 @@ static enum tide_code plan(struct resume *r, struct tide_err *err)
         json_out_begin(&o, '[');
         json_out_end(&o, ']');
     }
+    json_out_key(&o, STR("warnings"));
+    json_out_begin(&o, '[');
+    if (!code && r->kind != TIDE_KIND_CHAT)
+        code = note_open_steps(r, &opt, &o, err);
+    json_out_end(&o, ']');
     json_out_key(&o, STR("refused"));
     json_out_begin(&o, '[');
     if (refused->code)
@@ -367,4 +409,5 @@ void resume_done(struct resume *r)
     buf_done(&r->memory);
     buf_done(&r->plan_text);
     buf_done(&r->content);
+    arena_done(&r->arena);
 }

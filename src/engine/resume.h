@@ -56,7 +56,8 @@ struct resume {
 
     struct str plan; /* JSON, as of tide_graph_make_plan() */
     const struct graph_refusal *refused;
-    enum tide_code refused_code; /* of the first; TIDE_OK: there is none */
+    enum tide_code refused_code;       /* of the first; TIDE_OK: there is none */
+    const struct graph_refusal *notes; /* of a program: where it would end, and what helps; the same */
 
     char token[TIDE_TOKEN_SIZE];
     char queue_id[QUEUE_ID_SIZE];
@@ -77,6 +78,7 @@ struct resume {
     struct buf plan_text, content;
     struct tide_err plan_error;
     struct graph_refusal plan_refused[2];
+    struct arena arena; /* of the notes */
 };
 
 #define RESUME_INIT                                                                                                    \

@@ -13,14 +13,32 @@ struct next_call {
     void *arg;
 };
 
-/* The state alone does not know whether a graph can go on as offered. */
-static bool needs_graph(const struct tide_session_info *info)
+/* What a list has does not know whether a graph can go on as offered, nor at which step a program was cut. */
+static bool needs_log(const struct tide_session_info *info)
 {
     bool resumes = false;
 
     for (const struct tide_next *n = info->next; n && n->action; n++)
         resumes |= n->action == TIDE_ACTION_RESUME;
-    return resumes && info->kind == TIDE_KIND_GRAPH && info->trusted;
+    return resumes && info->trusted &&
+           (info->kind == TIDE_KIND_GRAPH ||
+            (info->kind == TIDE_KIND_PROGRAM && info->status == TIDE_STATUS_INTERRUPTED_STARTUP));
+}
+
+bool session_withholds_graph(tide_session *session)
+{
+    const struct tide_session_info *info;
+    struct tide_err ignored;
+
+    return !tide_session_get_info(session, &info, &ignored) && needs_log(info) && graph_is_withheld(session);
+}
+
+static void show_next(struct arena *a, tide_session *session, struct tide_session_info *shown)
+{
+    if (session_withholds_graph(session))
+        shown->why = arena_printf(a, "%s; its graph contained a secret, which is not stored: give the graph again",
+                                  shown->why ? shown->why : "");
+    shown->next = graph_next_of(a, session);
 }
 
 static int on_listed(void *arg, const struct tide_session_info *info)
@@ -31,10 +49,10 @@ static int on_listed(void *arg, const struct tide_session_info *info)
     struct tide_err ignored;
     int stop;
 
-    if (!needs_graph(info) || tide_session_open(c->store, info->id, TIDE_SESSION_READ, &session, &ignored))
+    if (!needs_log(info) || tide_session_open(c->store, info->id, TIDE_SESSION_READ, &session, &ignored))
         return c->fn(c->arg, info);
     arena_reset(&c->arena);
-    shown.next = graph_next_of(&c->arena, session);
+    show_next(&c->arena, session, &shown);
     stop = c->fn(c->arg, &shown);
     tide_session_close(session);
     return stop;
@@ -53,14 +71,13 @@ enum tide_code session_list_next(tide_store *store, const struct tide_list_filte
 enum tide_code session_show_next(tide_session *session, tide_session_info_fn *fn, void *arg, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    const struct tide_next *next = graph_next_of(&a, session);
     const struct tide_session_info *info;
     struct tide_session_info shown;
 
     if (tide_session_get_info(session, &info, err))
         return err->code;
     shown = *info;
-    shown.next = next;
+    show_next(&a, session, &shown);
     fn(arg, &shown);
     return TIDE_OK;
 }

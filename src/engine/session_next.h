@@ -6,6 +6,8 @@
 #ifndef ENGINE_SESSION_NEXT_H
 #define ENGINE_SESSION_NEXT_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "tidemark.h"
 
@@ -13,6 +15,9 @@ enum tide_code session_list_next(tide_store *store, const struct tide_list_filte
                                  void *arg, struct tide_err *err) MUST_CHECK;
 enum tide_code session_show_next(tide_session *session, tide_session_info_fn *fn, void *arg, struct tide_err *err)
     MUST_CHECK;
+
+/* A resume needs the graph again, which is not stored as it was; `why` says so. */
+bool session_withholds_graph(tide_session *session);
 
 /* The moment from which on it has stood as it stands, as far as the log tells. */
 enum tide_code session_since(tide_session *session, int64_t *ret_ms, struct tide_err *err) MUST_CHECK;

@@ -81,3 +81,12 @@ const struct shape shape_error = {
             {.name = NULL},
         },
 };
+#undef AT
+
+#define AT(member) SHAPE_AT(struct notice_shown, member)
+
+const struct shape shape_notice = {
+    .name = "notice",
+    .help = "What a command says while it works, on standard error.",
+    .members = (const struct shape_member[]){{"notice", SHAPE_TEXT, AT(text), 0, "for people"}, {.name = NULL}},
+};

@@ -173,9 +173,14 @@ struct recovery_line {
     int64_t resumed, failed, expired;
 };
 
+struct notice_shown {
+    const char *text;
+};
+
 /* Each with the struct that it is written from. */
 extern const struct shape shape_next;           /* struct next_shown; has no name */
 extern const struct shape shape_error;          /* struct error_shown */
+extern const struct shape shape_notice;         /* struct notice_shown */
 extern const struct shape shape_session;        /* struct session_row */
 extern const struct shape shape_session_detail; /* struct session_detail */
 extern const struct shape shape_why;            /* struct session_why */

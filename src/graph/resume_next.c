@@ -16,6 +16,7 @@ struct trial {
     struct arena *arena;
     tide_session *session;
     tide_graph *graph;
+    bool withheld; /* it contained a secret: it runs only when it is given again */
     struct action made[NEXT_MAX];
     size_t n;
 };
@@ -70,13 +71,19 @@ static bool is_same(const struct action *a, const struct action *b)
     return same;
 }
 
-static void add_action(struct trial *t, const struct action *a)
+static void add_action(struct trial *t, const struct action *wanted)
 {
+    struct action a = *wanted;
+    bool runs = a.action == TIDE_ACTION_RESUME || a.action == TIDE_ACTION_ANSWER;
+
+    if (t->withheld && a.action == TIDE_ACTION_RECOVER) /* which has no graph to give */
+        return;
+    a.wants |= t->withheld && runs && !a.ask_again[0] ? ACTION_GRAPH : 0;
     for (size_t i = 0; i < t->n; i++)
-        if (is_same(&t->made[i], a))
+        if (is_same(&t->made[i], &a))
             return;
     if (t->n < NEXT_MAX)
-        t->made[t->n++] = *a;
+        t->made[t->n++] = a;
 }
 
 /* False: it would be refused whatever is given. `other`: a graph that is not known yet comes with it. */
@@ -146,6 +153,8 @@ const struct tide_next *graph_next_of(struct arena *a, tide_session *session)
         st.next_count = 0;
     if (!st.next_count || st.untrusted || st.kind != TIDE_KIND_GRAPH || tide_graph_load(session, &t.graph, &ignored))
         return actions_publish(a, tide_session_id(session), st.next, st.next_count);
+    t.withheld = t.graph->redacted;
+    t.graph->redacted = false; /* it is only looked at */
     for (size_t i = 0; i < st.next_count; i++) {
         const struct action *next = &st.next[i];
 
@@ -159,4 +168,14 @@ const struct tide_next *graph_next_of(struct arena *a, tide_session *session)
     tide_graph_free(t.graph);
     return t.n ? actions_publish(a, tide_session_id(session), t.made, t.n)
                : actions_publish(a, tide_session_id(session), st.next, st.next_count);
+}
+
+bool graph_is_withheld(tide_session *session)
+{
+    tide_graph *graph = NULL;
+    struct tide_err ignored;
+    bool withheld = !tide_graph_load(session, &graph, &ignored) && graph->redacted;
+
+    tide_graph_free(graph);
+    return withheld;
 }

@@ -3,6 +3,8 @@
 #ifndef GRAPH_RESUME_NEXT_H
 #define GRAPH_RESUME_NEXT_H
 
+#include <stdbool.h>
+
 #include "base/mem.h"
 #include "tidemark.h"
 
@@ -11,5 +13,8 @@
  * without what would be refused. Never NULL; in the arena.
  */
 const struct tide_next *graph_next_of(struct arena *a, tide_session *session);
+
+/* Its graph contained a secret, which is not stored: it runs only with the graph given again. */
+bool graph_is_withheld(tide_session *session);
 
 #endif

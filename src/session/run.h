@@ -243,6 +243,15 @@ struct run_steps {
 enum tide_code run_repeated_steps(struct tide_session *s, struct run_steps *ret_finished, struct run_steps *ret_open,
                                   struct tide_err *err) MUST_CHECK;
 
+/* A step that must happen once and is not known to have: at it a plain resume ends. */
+struct run_open_step {
+    const char *name;
+    bool failed; /* else it was cut: a probe may find out */
+};
+/* All of them, each name once; in the arena. */
+enum tide_code run_open_steps(struct tide_session *s, struct arena *a, const struct run_open_step **ret, size_t *ret_n,
+                              struct tide_err *err) MUST_CHECK;
+
 /* ---- run_obstacles.c */
 
 /* TIDE_HELD: somebody who lives may append, or a run of this process is under way. */

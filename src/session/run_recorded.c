@@ -140,6 +140,31 @@ enum tide_code run_put_finished(struct tide_session *s, struct json_out *o, cons
     return code;
 }
 
+enum tide_code run_open_steps(struct tide_session *s, struct arena *a, const struct run_open_step **ret, size_t *ret_n,
+                              struct tide_err *err)
+{
+    struct chain c = {0};
+    enum tide_code code = chain_load(s, &c, err);
+    struct run_open_step *all = arena_zero(a, (c.steps.live + 1) * sizeof *all);
+    size_t n = 0;
+
+    for (struct map_entry *e = code ? NULL : map_next(&c.steps, NULL); e; e = map_next(&c.steps, e)) {
+        bool known = !is_unsettled(e->value) || strchr(e->key, '/') == strrchr(e->key, '/');
+
+        for (size_t i = 0; i < n && !known; i++)
+            known = str_eq(step_name(e->key), str_from(all[i].name));
+        if (!known)
+            all[n++] = (struct run_open_step){.name = arena_dup(a, step_name(e->key)).ptr,
+                                              .failed = ((struct recorded *)e->value)->state == RECORDED_FAILED};
+    }
+    chain_done(&c);
+    if (code)
+        return code;
+    *ret = all;
+    *ret_n = n;
+    return TIDE_OK;
+}
+
 enum tide_code tide_step_find_unsettled(tide_session *s, const char *name, struct tide_err *err)
 {
     AUTO(buf_done) struct buf open = BUF_INIT(4096);

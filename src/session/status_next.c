@@ -12,15 +12,16 @@
 
 /* ---- What stands in the way ---------------------------------------------------------------------------------------- */
 
-/* A node that must happen once and was cut. */
-static const char *cut_node(const struct subject *o)
+/* A node, or a step of a program, that must happen once and was cut. */
+static const char *cut_once(const struct subject *o)
 {
     const struct map *effects = &o->state->ledger.effects;
 
     for (struct map_entry *e = map_next(effects, NULL); e; e = map_next(effects, e)) {
         const struct effect *f = e->value;
 
-        if (!f->past && f->tool && f->effect && strcmp(f->effect, "once") == 0 && strncmp(e->key, "node:", 5) == 0)
+        if (!f->past && f->tool && f->effect && strcmp(f->effect, "once") == 0 &&
+            o->graph == (strncmp(e->key, "node:", 5) == 0))
             return f->tool;
     }
     return NULL;
@@ -30,7 +31,7 @@ static const char *cut_node(const struct subject *o)
  * have taken care of it. */
 const char *status_stuck(const struct subject *o)
 {
-    const char *cut = o->graph ? cut_node(o) : NULL, *stuck = o->state->ledger.stuck;
+    const char *cut = o->graph ? cut_once(o) : NULL, *stuck = o->state->ledger.stuck;
     const struct task *t = o->graph && stuck ? map_get(&o->state->content.position.active, str_from(stuck)) : NULL;
 
     if (o->chat || cut || !o->graph)
@@ -123,6 +124,19 @@ static unsigned change_of(const struct subject *o)
     return o->run->end == RUN_FAILED && o->run->changed_step ? ACTION_ACCEPT_CHANGE : 0;
 }
 
+/* It happened, or it runs again. */
+static void offer_both(const struct subject *o, const char *name)
+{
+    struct action *a = offer_action(o, TIDE_ACTION_RESUME);
+
+    a->wants = change_of(o);
+    snprintf(a->happened, sizeof a->happened, "%s", name);
+    a->needs_output = o->graph && strchr(name, '#'); /* inside of something its outputs are no keys of the memory */
+    a = offer_action(o, TIDE_ACTION_RESUME);
+    a->wants = change_of(o);
+    snprintf(a->retry, sizeof a->retry, "%s", name);
+}
+
 /*
  * A step that must happen once has failed, or nobody knows: going on as before would end at it again. False when there is
  * none, or its name is too long to be offered.
@@ -130,20 +144,21 @@ static unsigned change_of(const struct subject *o)
 static bool offer_settling(const struct subject *o)
 {
     const char *name = status_stuck(o);
-    struct action *a;
 
     if (!name || strlen(name) >= ACTION_NAME)
         return false;
-    if (!can_resume(o))
-        return true;
-    a = offer_action(o, TIDE_ACTION_RESUME);
-    a->wants = change_of(o);
-    snprintf(a->happened, sizeof a->happened, "%s", name);
-    a->needs_output = o->graph && strchr(name, '#'); /* inside of something its outputs are no keys of the memory */
-    a = offer_action(o, TIDE_ACTION_RESUME);
-    a->wants = change_of(o);
-    snprintf(a->retry, sizeof a->retry, "%s", name);
+    if (can_resume(o))
+        offer_both(o, name);
     return true;
+}
+
+/* Of a program: a probe may find out, and the log does not tell whether the step has one. */
+static void offer_cut_step(const struct subject *o)
+{
+    const char *name = o->graph || o->chat ? NULL : cut_once(o);
+
+    if (name && strlen(name) < ACTION_NAME && can_resume(o))
+        offer_both(o, name);
 }
 
 /* The same graph with the same memory would fail again. */
@@ -213,8 +228,10 @@ void status_offer(const struct subject *o)
     case TIDE_STATUS_INTERRUPTED_WAITING:
         if (o->run->waiting && !o->run->due_ms && o->st->is_resumable)
             offer_action(o, TIDE_ACTION_ROTATE_TOKEN);
-        if (!offer_settling(o))
+        if (!offer_settling(o)) {
             offer_resume(o, 0);
+            offer_cut_step(o);
+        }
         offer_action(o, TIDE_ACTION_CANCEL);
         if (!o->graph && (!o->has_program || !o->st->is_resumable))
             offer_start(o);

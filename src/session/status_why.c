@@ -24,12 +24,15 @@ static __attribute__((format(printf, 2, 3))) void say(struct status *s, const ch
     va_end(args);
 }
 
-/* Text of somebody else, cut at a character. */
+/* Text of somebody else, cut at a character; its lines become one. */
 static void say_quoted(struct status *s, const char *before, const char *text)
 {
     struct str shown = utf8_clip(str_from(text), QUOTE_MAX);
+    size_t begin = strlen(s->why);
 
     say(s, "%s%.*s%s", before, STR_ARG(shown), text[shown.len] ? "…" : "");
+    for (char *c = s->why + begin; *c; c++)
+        *c = is_blank_char(*c) ? ' ' : *c;
 }
 
 static void say_when(struct status *s, const char *before, int64_t unix_ms)
@@ -85,6 +88,9 @@ static void say_steps(const struct subject *o)
         say(o->st, "; %" PRId64 " step%s had been finished", finished, finished == 1 ? "" : "s");
     if (e && ((const struct effect *)e->value)->tool)
         say_quoted(o->st, "; it was in the middle of ", ((const struct effect *)e->value)->tool);
+    if (e && !o->chat && ((const struct effect *)e->value)->effect &&
+        strcmp(((const struct effect *)e->value)->effect, "once") == 0)
+        say(o->st, ", which must happen once: find out whether it happened");
 }
 
 static void say_mending(const struct subject *o)

@@ -145,8 +145,13 @@ static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, c
                    "happened");
     struct action again = {.action = TIDE_ACTION_RESUME, .kind = TIDE_KIND_PROGRAM};
 
-    if ((size_t)snprintf(again.retry, sizeof again.retry, "%s", name) < sizeof again.retry)
+    if (strlen(name) < sizeof again.retry) {
+        snprintf(again.happened, sizeof again.happened, "%s", name);
         action_hint(err, r->s->head.id, &again);
+        again.happened[0] = '\0';
+        snprintf(again.retry, sizeof again.retry, "%s", name);
+        action_hint(err, r->s->head.id, &again);
+    }
     return err->code;
 }
 

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/timefmt.h"
 #include "terminal/wrap.h"
+#include "engine/shapes.h"
 
 #define OUT_MAX ((size_t)4 << 30)
 
@@ -90,10 +91,23 @@ void say_lines(struct str lines)
     fwrite(lines.ptr, 1, lines.len, stderr);
 }
 
+static bool notices_json;
+
+void say_as_json(bool json)
+{
+    notices_json = json;
+}
+
 void say_clean(const char *text)
 {
     struct out line = {.text = BUF_INIT(OUT_MAX)};
 
+    if (notices_json) {
+        out_shape(&line, &shape_notice, &(struct notice_shown){text});
+        fwrite(line.text.ptr, 1, line.text.len, stderr);
+        out_done(&line);
+        return;
+    }
     outf(&line, "tidemark: ");
     out_value(&line, text);
     outf(&line, "\n");
@@ -103,7 +117,7 @@ void say_clean(const char *text)
 
 void say(const char *fmt, ...)
 {
-    char line[1024];
+    char line[8192]; /* with the path of a store, which may be given again */
     va_list args;
 
     va_start(args, fmt);

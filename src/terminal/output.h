@@ -41,6 +41,7 @@ int out_fit(struct out *out, const char *text, int columns); /* what fits, "…"
 void out_colored(struct out *out, enum color color, const char *text);
 void out_field(struct out *out, const char *name, const char *value); /* "name        value"; nothing for NULL */
 void say_lines(struct str lines); /* on standard error; long ones broken at words on a terminal */
+void say_as_json(bool json);      /* --json: what is said below is JSON, one object per line */
 void say_clean(const char *text); /* "tidemark: text" on standard error, cleaned */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* the same */
 const char *color_code(const struct out *out, enum color color);      /* "" without colours */

@@ -357,7 +357,7 @@ echo '{"turns":[{"text":"x","fail":[{"status":503},{"status":503},{"status":503}
 chat down --config fast.json -p hi
 check_is '503 for ever: it fails' 'failed|1' "$(json '$.status' <out)|$got"
 view_is 'after four calls, four rows' '0 1 2 3' "SELECT attempt FROM errors WHERE session_id = '$id' ORDER BY id"
-check 'it shows how to continue' grep -q "tidemark chat --resume $id" err
+check 'it shows how to continue' grep -q "tidemark .*chat --resume $id" err
 check_is 'it can be resumed' 1 "$(tidemark sessions show "$id" --json | json '$.is_resumable')"
 check_is 'and is, when the trouble is over' Hello. "$(tidemark chat --resume "$id" --script hello.json </dev/null 2>/dev/null)"
 check_is 'the prompt was not asked for again' 1 "$(count "$id" message.user)"

@@ -157,7 +157,7 @@ tidemark exec --session st1 -- sh program.sh >/dev/null 2>&1
 tidemark sessions rollback st1 --to 2 >/dev/null
 tidemark resume st1 >/dev/null 2>err
 check_is 'a step that failed is not run again by a rollback' '1 one ' "$? $(world)"
-check 'it says how' holds "failed before and must happen once, so it is not run again: \`tidemark resume st1 --retry 'one'\`" <err
+check 'it says how' holds "failed before and must happen once, so it is not run again: \`tidemark resume st1 --happened one\` records that it did, \`tidemark resume st1 --retry one\`" <err
 check_status 'which works' 0 tidemark resume st1 --retry one
 
 # ---- other names ----

@@ -212,6 +212,9 @@ tidemark state whole --at 3 --json | is_a state 'an earlier one'
     tidemark --json sessions list --no-such-option
 } 2>&1 | is_a error 'errors'
 
+tidemark exec --session once -- true >/dev/null
+tidemark --json exec --session once -- true 2>&1 | is_a notice 'a notice'
+
 # ---- notifications ----
 printf '#!/bin/sh\ncat >>%s/notified\n' "$work" >tell
 chmod +x tell

@@ -78,7 +78,7 @@ tidemark resume f >out 2>err
 check_is 'resumed: the stored status again' 4 $?
 check_is 'the pure one ran again' 2 "$(lines p.ran)"
 check_is 'the once did not' 1 "$(lines o.ran)"
-check 'and it says so' grep -q "step 'o' failed before and must happen once.*--retry 'o'" err
+check 'and it says so' grep -q "step 'o' failed before and must happen once.*--happened o.*--retry o" err
 for option in retry happened; do
     refuses_as "a name that is not there, --$option" 2 'INVALID|step||nosuch||' resume f --$option nosuch
     refuses_as "nor with what it gave, --$option" 2 'INVALID|step||o={"q":1}||' resume f --$option 'o={"q":1}'

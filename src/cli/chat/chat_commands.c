@@ -12,6 +12,7 @@
 #include "terminal/glyph.h"
 #include "terminal/line_complete.h"
 #include "cli/session_view.h"
+#include "cli/next_command.h"
 #include "engine/rollback.h"
 
 #define SESSIONS_SHOWN 15
@@ -44,7 +45,7 @@ static void run_inner(struct screen *s, const char *const *words)
     code = code ? code : inner.args.command->run(&inner, &err);
     code = code ? code : out_flush(&inner.out, &err);
     if (code)
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
     args_done(&inner.args);
     out_done(&inner.out);
 }
@@ -73,7 +74,7 @@ static void run_sessions(struct screen *s, const char *rest)
 
     (void)rest;
     if (tide_session_list(s->chat.cli->store, &latest, show_session, s, &err))
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
 }
 
 static void run_why(struct screen *s, const char *rest)
@@ -98,12 +99,12 @@ static void run_resume(struct screen *s, const char *rest)
         return;
     }
     if (!*rest && screen_pick(s, id, &err)) {
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
         return;
     }
     rest = *rest ? rest : id;
     if (*rest && screen_switch(s, rest, &err))
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
 }
 
 /* "WHERE", "WHERE --reuse-effects", "WHERE --redo-effects"; false: it is none of them. */
@@ -141,7 +142,7 @@ static void run_rollback(struct screen *s, const char *rest)
     }
     if (session_position(s->chat.core.session, where, &seq, &err) ||
         chat_roll_back_to(&s->chat.core, seq, flags, "chat /rollback", &withdrawn, &err)) {
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
         return;
     }
     view_clear(s->view);
@@ -160,7 +161,7 @@ static void run_fork(struct screen *s, const char *rest)
     (void)rest;
     if (tide_session_fork(s->chat.cli->store, tide_session_id(s->chat.core.session), 0, NULL, NULL, id, &err) ||
         screen_switch(s, id, &err)) {
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
         return;
     }
     snprintf(line, sizeof(line), "this is now the fork %s", id);
@@ -185,7 +186,7 @@ static void run_model(struct screen *s, const char *rest)
     }
     s->chat.core.setup.want.model = arena_dup(&s->chat.core.setup.arena, str_from(rest)).ptr;
     if (s->chat.core.session ? chat_agent(&s->chat.core, &err) : agent_setup_check(&s->chat.core.setup, NULL, &err)) {
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
         s->chat.core.setup.want.model = before;
         if (s->chat.core.session &&
             chat_agent(&s->chat.core, &err)) /* nor with the one before: nobody is there to speak to */
@@ -208,7 +209,7 @@ static const struct json *info_of(struct screen *s, struct arena *a)
 
     if (tide_agent_get_info(s->chat.core.agent, &text, &err) ||
         json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &json, NULL, &err))
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
     tide_text_done(&text);
     return json;
 }
@@ -231,7 +232,7 @@ static void run_tools(struct screen *s, const char *rest)
     if (s->chat.core.setup.opt.no_tools)
         view_notice(s->view, "no tools: --no-tools was given");
     else if (agent_setup_tools(&s->chat.core.setup, show_tool, s, &err))
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
 }
 
 static void show_hook(void *arg, const char *name, const char *event, const char *matcher, const char *what)
@@ -246,14 +247,16 @@ static void show_hook(void *arg, const char *name, const char *event, const char
 
 static void run_hooks(struct screen *s, const char *rest)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     struct tide_err err = {0};
 
     (void)rest;
     s->listed = false;
     if (agent_setup_hooks(&s->chat.core.setup, show_hook, s, &err))
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
     else if (!s->listed)
-        view_notice(s->view, "no hooks: `tidemark config set hooks` or hooks_file names some");
+        view_notice(s->view,
+                    arena_printf(&a, "no hooks: `%s config set hooks` or hooks_file names some", own_command(&a)));
 }
 
 /* ---- checkpoints, by the prompts that they stand behind ---- */
@@ -317,10 +320,10 @@ static void run_checkpoints(struct screen *s, const char *rest)
     (void)rest;
     if (tide_session_read_messages(s->chat.core.session, 0, take_prompt, &p, &err) ||
         tide_checkpoint_list(s->chat.core.session, &latest, show_checkpoint, &p, &err))
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
     if (p.n == CHECKPOINTS_SHOWN)
-        view_notice(s->view, arena_printf(&p.arena, "the latest; `tidemark sessions checkpoints %s` lists all",
-                                          tide_session_id(s->chat.core.session)));
+        view_notice(s->view, arena_printf(&p.arena, "the latest; `%s sessions checkpoints %s` lists all",
+                                          own_command(&p.arena), tide_session_id(s->chat.core.session)));
     arena_done(&p.arena);
 }
 

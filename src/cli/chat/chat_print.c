@@ -18,6 +18,7 @@
 #include "cli/signals.h"
 #include "terminal/progress.h"
 #include "cli/report.h"
+#include "cli/next_command.h"
 #include "engine/shapes.h"
 #include "engine/streamed_event.h"
 
@@ -153,13 +154,14 @@ static bool is_refused(const struct chat_printing *p, enum tide_code code)
 static enum tide_code print_report(struct chat_printing *p, enum tide_code code, const struct tide_text *answer,
                                    struct tide_err *err)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     struct cli *cli = p->cli;
     const char *id = tide_session_id(p->chat->session);
 
     if (p->how == PRINT_TEXT)
         report_durability(degraded_events(p->chat->session));
     if (p->how != PRINT_TEXT)
-        put_result(p, code, answer, err_text(err));
+        put_result(p, code, answer, err_text(&a, err));
     else if (!code) {
         if (cli->out.tty) /* a pipe gets what was answered, to the byte */
             glyph_clean(&cli->out.text, (struct str){answer->ptr, answer->len});
@@ -176,17 +178,20 @@ static enum tide_code print_report(struct chat_printing *p, enum tide_code code,
                          "%.300s: with --no-store it cannot be answered later: give --yes, or omit --no-store",
                          err->msg);
     if (code == TIDE_WAITING) {
-        say("%s: `tidemark resume %s --input allow` (or deny)", err->msg, id);
+        say("%s: `%s resume %s --input allow` (or deny)", err->msg, own_command(&a), id);
         cli->exit_status = tide_code_exit(TIDE_WAITING);
         return TIDE_OK;
     }
     if (code == TIDE_CANCELLED) {
-        say("%s: `tidemark chat --resume %s` continues", err->msg, id);
+        say("%s: `%s chat --resume %s` continues", err->msg, own_command(&a), id);
         cli->exit_status = stop_signal ? 128 + stop_signal : 1;
         return TIDE_OK;
     }
     if (code && p->how != PRINT_TEXT) { /* said already */
-        say("%s", err_text(err));
+        if (cli->out.json)
+            err_say_json(err);
+        else
+            say_err(err);
         cli->exit_status = tide_code_exit(code);
         return TIDE_OK;
     }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli/signals.h"
+#include "cli/next_command.h"
 #include "terminal/line_tty.h"
 #include "terminal/progress.h"
 #include "engine/resume.h"
@@ -194,7 +195,7 @@ static size_t draw_history(struct screen *s, size_t known)
     struct tide_err err = {0};
 
     if (tide_agent_read_history(s->chat.core.agent, draw_message, &r, &err))
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
     arena_done(&r.arena);
     return r.n;
 }
@@ -216,10 +217,16 @@ static void begin_work(struct screen *s)
     view_busy(s->view, "thinking");
 }
 
+void screen_error(struct screen *s, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
+    view_error(s->view, err_text(&a, err));
+}
+
 static void end_work(struct screen *s, enum tide_code code, struct tide_err *err)
 {
-    char line[700];
-    const char *id = tide_session_id(s->chat.core.session);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
 
     view_busy(s->view, NULL);
     view_text_end(s->view);
@@ -227,16 +234,14 @@ static void end_work(struct screen *s, enum tide_code code, struct tide_err *err
     if (s->presses && s->line)
         line_edit_hold(s->line);
     if (code == TIDE_WAITING) {
-        snprintf(line, sizeof(line), "%.400s: /resume asks again; elsewhere `tidemark resume %s --input allow`",
-                 err->msg, id);
-        view_notice(s->view, line);
+        view_notice(s->view, arena_printf(&a, "%s: /resume asks again; elsewhere `%s resume %s --input allow`",
+                                          err->msg, own_command(&a), tide_session_id(s->chat.core.session)));
     } else if (code == TIDE_CANCELLED) {
         view_notice(s->view, err->msg);
     } else if (code == TIDE_FENCED || code == TIDE_HELD) {
-        snprintf(line, sizeof(line), "%.500s (another process runs this session)", err->msg);
-        view_error(s->view, line);
+        view_error(s->view, arena_printf(&a, "%s (another process runs this session)", err->msg));
     } else if (code && code != TIDE_NOT_FOUND) {
-        view_error(s->view, err_text(err));
+        screen_error(s, err);
     }
     if (s->usage.input_tokens + s->usage.output_tokens > 0)
         view_usage(s->view, &s->usage);
@@ -251,7 +256,7 @@ static void say_prompt(struct screen *s, const char *typed)
     if (!code && !s->chat.core.session)
         code = chat_new(&s->chat.core, typed, &err);
     if (code) {
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
         line_edit_prefill(s->line, str_from(typed)); /* nothing that was typed is lost */
         return;
     }
@@ -279,7 +284,7 @@ void screen_compact(struct screen *s, const char *focus)
     code = tide_agent_compact(s->chat.core.agent, focus, &err);
     if (code == TIDE_NOT_FOUND || code == TIDE_CONFLICT) { /* nothing was begun */
         view_busy(s->view, NULL);
-        view_error(s->view, err_text(&err));
+        screen_error(s, &err);
         return;
     }
     end_work(s, code, &err);
@@ -331,7 +336,7 @@ enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *
     s->chat.core.setup.want.model = NULL;
     if (chat_take(&s->chat.core, session, err)) {
         if (before[0] && chat_open(&s->chat.core, before, NULL, 0, &ignored)) /* back to where we were */
-            view_error(s->view, err_text(&ignored));
+            screen_error(s, &ignored);
         return err->code;
     }
     view_clear(s->view);
@@ -384,13 +389,20 @@ static void greet_person(struct screen *s)
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct agent_want *w = &s->chat.want->who;
     const char *id = s->chat.core.session ? tide_session_id(s->chat.core.session) : NULL;
+    const char *parts[6] = {"tidemark chat"};
+    size_t n = 1;
     struct chat_about about;
+    bool twice;
 
     chat_about(&s->chat.core, &a, &about);
-    view_heading(s->view, arena_printf(&a, "tidemark chat%s%s · %s%s%s%s · %s · /help", id ? " · " : "", id ? id : "",
-                                       about.provider, *about.model ? " " : "", about.model,
-                                       !id || w->provider || w->model || w->script ? "" : ", as stored",
-                                       short_path(&a, about.working_dir)));
+    twice = !*about.model || strcmp(about.provider, about.model) == 0; /* a script is both */
+    if (id)
+        parts[n++] = id;
+    parts[n++] = arena_printf(&a, "%s%s%s%s", about.provider, twice ? "" : " ", twice ? "" : about.model,
+                              !id || w->provider || w->model || w->script ? "" : ", as stored");
+    parts[n++] = short_path(&a, about.working_dir);
+    parts[n++] = "/help";
+    view_heading(s->view, parts);
     if (about.instructions)
         view_notice(s->view, arena_printf(&a, "instructions of the project: %s", about.instructions));
     for (size_t i = 0; i < s->chat.core.project.n; i++)
@@ -424,10 +436,11 @@ static void read_and_work(struct screen *s)
             say_prompt(s, text);
     }
     if (s->chat.core.session) {
-        char bye[200];
+        AUTO(arena_done) struct arena a = ARENA_INIT;
 
-        snprintf(bye, sizeof(bye), "tidemark chat --resume %s continues here", tide_session_id(s->chat.core.session));
-        view_notice(s->view, bye);
+        view_command(s->view,
+                     arena_printf(&a, "%s chat --resume %s", own_command(&a), tide_session_id(s->chat.core.session)),
+                     "continues here");
     }
 }
 

@@ -24,6 +24,9 @@ struct screen {
 /* Draws the conversation so far. */
 void screen_redraw(struct screen *s);
 
+/* What failed, and what helps. */
+void screen_error(struct screen *s, struct tide_err *err);
+
 /* Goes on with what was cut, if anything was; then says where it stands. */
 void screen_go_on(struct screen *s);
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -180,10 +181,32 @@ void view_error(struct view *v, const char *text)
     note_line(v, KIND_NOTE, "error: ", RED, text);
 }
 
-void view_heading(struct view *v, const char *text)
+void view_heading(struct view *v, const char *const *parts)
 {
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+    int room = v->config.tty ? columns(v) : 1 << 20, used = 0;
+
+    for (size_t i = 0; parts[i]; i++) {
+        int width = text_columns(str_from(parts[i])), more = used + 3 + width;
+
+        buf_add_str(&text, i == 0 ? STR("") : more <= room ? STR(" · ") : STR("\n"));
+        used = i > 0 && more <= room ? more : width;
+        buf_add_str(&text, str_from(parts[i]));
+    }
     if (!v->config.quiet)
-        note_line(v, KIND_NOTE, "", BOLD, text);
+        note_line(v, KIND_NOTE, "", BOLD, buf_cstr(&text));
+}
+
+void view_command(struct view *v, const char *command, const char *effect)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
+
+    if (v->config.quiet)
+        return;
+    buf_add_str(&out, str_from(code(v, DIM)));
+    name_fit(&out, str_from(command), INT_MAX);
+    buf_addf(&out, " %s%s\n", effect, code(v, PLAIN));
+    emit_lines(v, KIND_NOTE, buf_view(&out));
 }
 
 void view_retry(struct view *v, const char *text)

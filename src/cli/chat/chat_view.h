@@ -48,7 +48,8 @@ void view_retry(struct view *v, const char *text); /* "attempt 2 of 4 in 1.0 s: 
 void view_notice(struct view *v, const char *text);
 void view_warning(struct view *v, const char *text);
 void view_error(struct view *v, const char *text);
-void view_heading(struct view *v, const char *text);
+void view_heading(struct view *v, const char *const *parts); /* ended by NULL; broken only between them */
+void view_command(struct view *v, const char *command, const char *effect); /* to be pasted: in one piece */
 void view_item(struct view *v, const char *head,
                const char *text); /* of a list: the text is indented behind its head */
 

@@ -126,7 +126,7 @@ static enum tide_code run_set(struct cli *cli, struct tide_err *err)
     row = config_key_find(key);
     wins = row && config_variable(row, variable) ? getenv(variable) : NULL;
     if (wins && *wins)
-        fprintf(stderr, "tidemark: %s is set and overrides the file: unset it\n", variable);
+        say("%s is set and overrides the file: unset it", variable);
     return TIDE_OK;
 }
 

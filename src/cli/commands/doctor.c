@@ -13,6 +13,7 @@
 
 #include "cli/error_hints.h"
 #include "cli/commands/doctor.h"
+#include "cli/next_command.h"
 #include "engine/forgotten.h"
 #include "engine/settings.h"
 #include "engine/shapes.h"
@@ -120,7 +121,8 @@ static void check_path(struct doctor *d)
     if (lstat(d->path, &st) == 0)
         doctor_say(d, VERDICT_OK, NULL, "%s", d->path);
     else if (errno == ENOENT || errno == ENOTDIR)
-        doctor_say(d, VERDICT_WARN, "`tidemark exec` or `tidemark sessions new` makes one", "no store at %s", d->path);
+        doctor_say(d, VERDICT_WARN, arena_printf(&d->arena, "`%s store init` makes one", own_command(&d->arena)),
+                   "no store at %s", d->path);
     else
         doctor_say(d, VERDICT_FAIL, "give yourself permission to read it, or name another store with --store", "%s: %s",
                    d->path, strerrordesc_np(errno));
@@ -169,7 +171,7 @@ static void check_access(struct doctor *d)
 /* True when others may look into it, which is then said. */
 static bool is_open(struct doctor *d, const char *path)
 {
-    static const struct finding_kind open_to_others = {"open", "files that others can read", NULL};
+    static const struct finding_kind open_to_others = {"open", "files that others can read", NULL, NULL};
     struct stat st;
     char todo[1200];
 
@@ -282,8 +284,8 @@ static void check_watch(struct doctor *d)
 
 static void check_settings(struct doctor *d)
 {
-    static const struct finding_kind problem = {"problem", "problems in the settings",
-                                                "correct them in the settings; `tidemark config check` checks again"};
+    static const struct finding_kind problem = {"problem", "problems in the settings", "config check",
+                                                "checks again when they are corrected"};
     const struct args *a = &d->cli->args;
     AUTO(check_report_done) struct check_report r = {.ok = false};
     AUTO(settings_done) struct settings s = {0};
@@ -294,7 +296,9 @@ static void check_settings(struct doctor *d)
     }
     for (size_t i = 0; i < r.found.n; i++)
         doctor_say_of(d, (struct doctor_subject){.kind = &problem}, VERDICT_WARN,
-                      "correct it in the settings; `tidemark config check` checks again", "%s", r.found.at[i].what);
+                      arena_printf(&d->arena, "correct it in the settings; `%s config check` checks again",
+                                   own_command(&d->arena)),
+                      "%s", r.found.at[i].what);
     if (r.ok)
         doctor_say(d, VERDICT_OK, NULL, "the settings are valid");
 }

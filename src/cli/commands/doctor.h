@@ -39,7 +39,7 @@ void doctor_say_of(struct doctor *d, struct doctor_subject of, enum verdict verd
 void doctor_say_error(struct doctor *d);
 
 /* The report for people; `all`: every finding of a kind. */
-void doctor_print(struct out *out, const struct check_report *r, bool all); /* doctor_print.c */
+void doctor_print(struct out *out, struct check_report *r, bool all); /* doctor_print.c */
 
 void doctor_provider(struct doctor *d); /* doctor_provider.c */
 void doctor_figures(struct doctor *d);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/commands/doctor.h"
+#include "cli/next_command.h"
 
 #define NAMED 3   /* of one kind, unless all are asked for */
 #define INDENT 19 /* of those below a heading */
@@ -33,13 +34,16 @@ static bool is_same_kind(const struct finding *a, const struct finding *b)
 }
 
 /* The findings of the same kind as the i-th, which is the first of them. */
-static void print_kind(struct out *out, const struct findings *f, size_t i, size_t n, bool all)
+static void print_kind(struct out *out, struct findings *f, size_t i, size_t n, bool all)
 {
     const struct finding_kind *kind = f->at[i].kind;
     size_t named = all || n <= NAMED + 1 ? n : NAMED;
 
     print_begin(out, &f->at[i]);
-    outf(out, "%zu %s%s%s\n", n, kind->many, kind->todo ? ": " : "", kind->todo ? kind->todo : "");
+    outf(out, "%zu %s", n, kind->many);
+    if (kind->command)
+        outf(out, ": `%s %s` %s", own_command(&f->arena), kind->command, kind->todo);
+    outf(out, "\n");
     for (size_t k = i, shown = 0; k < f->n && shown < named; k++) {
         if (!is_same_kind(&f->at[i], &f->at[k]))
             continue;
@@ -48,7 +52,7 @@ static void print_kind(struct out *out, const struct findings *f, size_t i, size
         shown++;
     }
     if (named < n)
-        outf(out, "%*s%zu more: `tidemark doctor --all` lists them\n", INDENT, "", n - named);
+        outf(out, "%*s%zu more: `%s doctor --all` lists them\n", INDENT, "", n - named, own_command(&f->arena));
 }
 
 static bool is_first_of_kind(const struct findings *f, size_t i)
@@ -59,9 +63,9 @@ static bool is_first_of_kind(const struct findings *f, size_t i)
     return true;
 }
 
-void doctor_print(struct out *out, const struct check_report *r, bool all)
+void doctor_print(struct out *out, struct check_report *r, bool all)
 {
-    const struct findings *f = &r->found;
+    struct findings *f = &r->found;
 
     for (size_t i = 0; i < f->n; i++) {
         size_t n = 0;
@@ -78,5 +82,5 @@ void doctor_print(struct out *out, const struct check_report *r, bool all)
         }
     }
     if (r->forgotten && !all)
-        outf(out, "%zu forgotten, `tidemark doctor --all` shows them\n", r->forgotten);
+        outf(out, "%zu forgotten, `%s doctor --all` shows them\n", r->forgotten, own_command(&f->arena));
 }

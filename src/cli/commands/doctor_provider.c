@@ -2,6 +2,7 @@
 /* The doctor's look at who would answer a chat: provider, model and key, and with --online an answer. */
 #include "cli/commands/doctor.h"
 #include "cli/error_hints.h"
+#include "cli/next_command.h"
 #include "engine/agent_setup.h"
 
 static void setup_done(struct agent_setup *s)
@@ -14,7 +15,8 @@ static void say_trouble(struct doctor *d, enum verdict verdict)
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const char *todo = err_advice(&a, &d->err, false);
 
-    doctor_say(d, verdict, todo ? todo : "`tidemark config list` shows the settings", "%s", d->err.msg);
+    doctor_say(d, verdict, todo ? todo : arena_printf(&a, "`%s config list` shows the settings", own_command(&a)), "%s",
+               d->err.msg);
 }
 
 void doctor_provider(struct doctor *d)

@@ -5,6 +5,7 @@
 
 #include "cli/commands/doctor.h"
 #include "cli/next_command.h"
+#include "engine/session_next.h"
 #include "engine/session_words.h"
 
 #define LOOK_SESSIONS 8  /* the newest ones, whose */
@@ -84,7 +85,7 @@ void doctor_reserve(struct doctor *d)
 
 static int on_running(void *arg, const struct tide_session_info *info)
 {
-    static const struct finding_kind running = {"running", "sessions are running", NULL};
+    static const struct finding_kind running = {"running", "sessions are running", NULL, NULL};
 
     doctor_say_of(arg, (struct doctor_subject){.kind = &running, .about = info->id}, VERDICT_OK, NULL,
                   "%s is running: %s", info->id, info->why ? info->why : "");
@@ -94,7 +95,7 @@ static int on_running(void *arg, const struct tide_session_info *info)
 /* Why it needs a resume. */
 static const struct finding_kind *kind_of(const struct tide_session_info *info)
 {
-#define CONTINUES "`tidemark resume ID` continues one"
+#define CONTINUES "resume ID", "continues one"
     static const struct finding_kind failed = {"failed", "sessions whose last run failed", CONTINUES},
                                      interrupted = {"interrupted", "sessions that were interrupted", CONTINUES},
                                      unanswered = {"unanswered", "sessions that were not answered in time", CONTINUES},
@@ -132,21 +133,21 @@ void doctor_sessions(struct doctor *d)
     if (!d->cli->store)
         return;
     if (tide_session_list(d->cli->store, &running, on_running, d, &d->err) ||
-        tide_session_list(d->cli->store, NULL, on_needs_resume, d, &d->err))
+        session_list_next(d->cli->store, NULL, on_needs_resume, d, &d->err))
         doctor_say_error(d);
 }
 
 /* What `tidemark recover` would do, and to which sessions. */
 static const struct finding_kind *kind_of_recovery(enum tide_recovered_action action)
 {
-#define RECORDS "`tidemark recover` records it"
+#define RECORDS "recover", "records it"
     static const struct finding_kind kinds[] = {
         [TIDE_RECOVERED_INTERRUPTED] = {"interrupted", "sessions that were interrupted", RECORDS},
         [TIDE_RECOVERED_TIMED_OUT] = {"timed_out", "sessions whose deadline has passed", RECORDS},
         [TIDE_RECOVERED_TOKEN_EXPIRED] = {"token_expired", "sessions whose token has expired", RECORDS},
         [TIDE_RECOVERED_ANSWERED] = {"answered", "sessions whose default answers", RECORDS},
-        [TIDE_RECOVERED_DUE] = {"due", "sessions that are due", "`tidemark recover --run-due` continues them"},
-        [TIDE_RECOVERED_RESUMABLE] = {"resumable", "sessions that can be resumed", NULL},
+        [TIDE_RECOVERED_DUE] = {"due", "sessions that are due", "recover --run-due", "continues them"},
+        [TIDE_RECOVERED_RESUMABLE] = {"resumable", "sessions that can be resumed", NULL, NULL},
     };
 #undef RECORDS
 
@@ -159,8 +160,10 @@ static int on_lapsed(void *arg, const struct tide_recovered *what)
     const char *state = arena_printf(&a, "%" PRId64, what->seq);
 
     doctor_say_of(arg, (struct doctor_subject){kind_of_recovery(what->action), what->session_id, state}, VERDICT_WARN,
-                  what->action == TIDE_RECOVERED_DUE ? "`tidemark recover --run-due` continues it"
-                                                     : "`tidemark recover` records it",
+                  arena_printf(&a,
+                               what->action == TIDE_RECOVERED_DUE ? "`%s recover --run-due` continues it"
+                                                                  : "`%s recover` records it",
+                               own_command(&a)),
                   "%s, %s: %s", what->session_id, reason_words(tide_recovered_action_name(what->action)), what->why);
     arena_done(&a);
     return 0;
@@ -178,13 +181,13 @@ void doctor_recovery(struct doctor *d)
         return;
     }
     if (d->report.found.n == before) {
-        doctor_say(d, VERDICT_OK, NULL, "`tidemark recover` would find nothing to do");
+        doctor_say(d, VERDICT_OK, NULL, "`%s recover` would find nothing to do", own_command(&d->arena));
         return;
     }
     doctor_say(d, VERDICT_WARN, NULL,
-               "`tidemark recover` would find %" PRId64 " interrupted, %" PRId64 " past the deadline, %" PRId64
+               "`%s recover` would find %" PRId64 " interrupted, %" PRId64 " past the deadline, %" PRId64
                " with an expired token, %" PRId64 " due",
-               r.interrupted, r.timed_out, r.tokens_expired, r.due);
+               own_command(&d->arena), r.interrupted, r.timed_out, r.tokens_expired, r.due);
 }
 
 struct sample {
@@ -221,8 +224,8 @@ static enum tide_code read_tail(struct doctor *d, struct sample *s, const char *
 
 void doctor_events(struct doctor *d)
 {
-    static const struct finding_kind damaged = {"damaged", "sessions are damaged",
-                                                "`tidemark sessions verify ID` reads all of one"};
+    static const struct finding_kind damaged = {"damaged", "sessions are damaged", "sessions verify ID",
+                                                "reads all of one"};
     const struct tide_list_filter newest = {.size = sizeof newest, .limit = LOOK_SESSIONS};
     struct sample s = {.n = 0};
     bool fine = true;
@@ -232,8 +235,10 @@ void doctor_events(struct doctor *d)
         return;
     for (size_t i = 0; i < s.n; i++) {
         if (read_tail(d, &s, s.ids[i])) {
-            doctor_say_of(d, (struct doctor_subject){.kind = &damaged, .about = s.ids[i]}, VERDICT_FAIL,
-                          "`tidemark sessions verify` reads all of it", "%s: %s", s.ids[i], d->err.msg);
+            doctor_say_of(
+                d, (struct doctor_subject){.kind = &damaged, .about = s.ids[i]}, VERDICT_FAIL,
+                arena_printf(&d->arena, "`%s sessions verify %s` reads all of it", own_command(&d->arena), s.ids[i]),
+                "%s: %s", s.ids[i], d->err.msg);
             fine = false;
         }
     }

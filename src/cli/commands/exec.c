@@ -3,6 +3,7 @@
 #include "cli/report.h"
 #include "cli/options.h"
 #include "cli/resume.h"
+#include "cli/next_command.h"
 
 static const struct opt options[] = {
     {.name = "session",
@@ -96,6 +97,7 @@ static enum tide_code refuse_with_resume(struct cli *cli, struct tide_err *err)
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     struct program_run r = {.program = NULL};
     enum tide_code code;
 
@@ -108,8 +110,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         return refuse_with_resume(cli, err) ? err->code : resume_and_print(cli, &again, err);
     }
     if (cli->args.n_operands == 0)
-        return args_refuse(err, "program",
-                           "exec: PROGRAM is missing: give it after --, as in `tidemark exec -- ./deploy.sh`");
+        return args_refuse(err, "program", "exec: PROGRAM is missing: give it after --, as in `%s exec -- ./deploy.sh`",
+                           own_command(&a));
     code = refuse_pairs(&cli->args, err) ? err->code : exec_program(cli, &r, err);
     program_run_done(&r);
     return code;

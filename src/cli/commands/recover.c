@@ -19,6 +19,8 @@
 #include "cli/cli.h"
 #include "cli/commands/notify.h"
 #include "cli/signals.h"
+#include "cli/next_command.h"
+#include "engine/session_next.h"
 #include "terminal/progress.h"
 #include "engine/housekeeping.h"
 #include "engine/settings.h"
@@ -79,11 +81,37 @@ static void say_json(struct recovering *r, const struct tide_recovered *what, bo
         &(struct recovery_line){.type = RECOVERY_FOUND, .found = *what, .goes_on = resumes, .dry_run = r->s.dry_run});
 }
 
+struct offer {
+    struct arena *arena;
+    const char *text;
+};
+
+static int take_offer(void *arg, const struct tide_session_info *info)
+{
+    struct offer *o = arg;
+
+    o->text = how_on(o->arena, info->id, info->next);
+    return 0;
+}
+
+/* NULL: nothing is offered. */
+static const char *how_on_with(struct recovering *r, struct arena *a, const char *id)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    struct offer o = {.arena = a};
+    struct tide_err ignored;
+
+    if (!tide_session_open(r->cli->store, id, TIDE_SESSION_READ, &session, &ignored))
+        (void)!session_show_next(session, take_offer, &o, &ignored);
+    return o.text;
+}
+
 static void say_text(struct recovering *r, const struct tide_recovered *what, bool resumes)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     struct out *out = &r->cli->out;
     bool due = what->action == TIDE_RECOVERED_DUE || what->action == TIDE_RECOVERED_ANSWERED;
-    const char *action = reason_words(tide_recovered_action_name(what->action));
+    const char *action = reason_words(tide_recovered_action_name(what->action)), *how;
 
     out_colored(out, due ? COLOR_CYAN : COLOR_YELLOW, action);
     outf(out, "%*s %s: ", (int)(13 - strlen(action)), "", what->session_id);
@@ -91,14 +119,14 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
     if (resumes && r->s.dry_run)
         outf(out, "; it would be resumed");
     else if (!what->trusted)
-        outf(out, ": `tidemark sessions trust %s` shows what would run", what->session_id);
+        outf(out, ": `%s sessions trust %s` shows what would run", own_command(&a), what->session_id);
     else if (r->s.run_due && !what->has_program)
         outf(out, "; it has no program to run here");
     else if (r->s.run_due && what->resumes >= r->s.max_resumes && !due)
         outf(out, "; it was resumed %d times without progress: it needs a person", what->resumes);
-    else if (what->action == TIDE_RECOVERED_INTERRUPTED && what->has_program && !resumes)
-        outf(out, "; `tidemark resume %s` resumes it, or %s--auto-resume live", what->session_id,
-             r->s.run_due ? "" : "--run-due ");
+    else if (what->action == TIDE_RECOVERED_INTERRUPTED && what->has_program && !resumes &&
+             (how = how_on_with(r, &a, what->session_id)))
+        outf(out, "; %s, or %s--auto-resume live", how, r->s.run_due ? "" : "--run-due ");
     outf(out, "\n");
 }
 
@@ -269,7 +297,7 @@ static void notify(struct recovering *r)
     struct tide_err err;
 
     if (!r->s.dry_run && !stop_signal && notify_all(r->cli, notify_ignore, &err))
-        say_clean(err_text(&err));
+        say_err(&err);
 }
 
 static enum tide_code recover_once(struct recovering *r, struct tide_err *err)
@@ -301,10 +329,10 @@ static void say_trouble(struct recovering *r, enum tide_code code, struct tide_e
                 strcmp(now->name, before->name) == 0 && strcmp(now->session_id, before->session_id) == 0;
 
     if (!code && r->trouble.code)
-        fprintf(stderr, "tidemark: recover: continues\n");
+        say("recover: continues");
     r->trouble = code ? *err : (struct tide_err){.code = TIDE_OK};
     if (code && !same)
-        say_clean(err_text(err));
+        say_err(err);
 }
 
 /* Sleeps until the next pass: by the clock, or because the store has changed and the last pass was a second ago. */
@@ -343,7 +371,7 @@ static enum tide_code watch_store(struct recovering *r, int64_t interval_ms, str
     sigaddset(&child_only, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child_only, NULL); /* it comes while we wait, or ends the next wait at once */
     sigaction(SIGCHLD, &child, NULL);
-    if (!code && isatty(STDERR_FILENO))
+    if (!code && isatty(STDERR_FILENO) && !r->cli->out.json)
         fprintf(stderr, "tidemark: watching %s; Ctrl-C ends it\n", store_url_path(buf_cstr(&r->url)));
     while (!stop_signal && !code) {
         struct tide_err trouble;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/trust_view.h"
+#include "cli/next_command.h"
 #include "engine/shapes.h"
 
 static const struct opt options[] = {
@@ -50,7 +51,7 @@ static enum tide_code run_one(struct cli *cli, struct tide_err *err)
         out_shape(&cli->out, &shape_trust, &(struct trust_report){trust && !code, buf_view(&safe)});
     }
     if (trust && !code && !cli->out.json)
-        outf(&cli->out, "trusted; `tidemark why %s` shows how to continue\n", tide_session_id(session));
+        outf(&cli->out, "trusted; `%s why %s` shows how to continue\n", own_command(&a), tide_session_id(session));
     return code;
 }
 

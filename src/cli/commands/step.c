@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "cli/cli.h"
+#include "cli/error_hints.h"
 #include "cli/signals.h"
 #include "engine/run_inside.h"
 
@@ -79,6 +81,7 @@ static void print_output(void *arg, struct str s)
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
     const struct args *a = &cli->args;
     const char *effect = args_text(a, "effect"), *id = getenv("TIDEMARK_SESSION_ID");
     struct step_face face = {cli, -1};
@@ -107,9 +110,16 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         signal(SIGINT, SIG_DFL);
         kill(0, SIGINT);
     }
-    if (s.failed_before)
-        say("step '%s' failed before and must happen once, so it is not run again: `tidemark resume %s --retry '%s'` would",
-            s.name, id ? id : "ID", s.name);
+    if (s.failed_before) {
+        AUTO(buf_done) struct buf name = BUF_INIT(1 << 16);
+        struct tide_err e = {.code = TIDE_UNSETTLED};
+
+        json_quote(&name, str_from(s.name));
+        tide_hint_with(&e, TIDE_ACTION_RESUME, id ? id : "ID", "\"happened\":[{\"name\":%s}]", buf_cstr(&name));
+        tide_hint_with(&e, TIDE_ACTION_RESUME, id ? id : "ID", "\"retry\":[%s]", buf_cstr(&name));
+        say("step '%s' failed before and must happen once, so it is not run again: %s", s.name,
+            hints_text(&arena, e.hints, 2));
+    }
     cli->exit_status = s.exit_status;
     return code;
 }

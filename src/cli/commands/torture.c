@@ -14,6 +14,7 @@
 #include "cli/graph/graph_view.h"
 #include "cli/graph/graph_set.h"
 #include "cli/options.h"
+#include "cli/next_command.h"
 #include "terminal/glyph.h"
 #include "terminal/progress.h"
 #include "terminal/wrap.h"
@@ -250,9 +251,9 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     AUTO(graph_set_done) struct buf memory = BUF_INIT(GRAPH_SETS_MAX);
     AUTO(mem_freep) const char **answers = args_all(a, "answer");
     AUTO(torturep) struct torture *t = NULL;
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
     const struct torture_report *report;
     struct progress progress;
-    char advice[160];
     struct torture_want want = {.file = args_operand(a, 0),
                                 .config = args_text(a, "config"),
                                 .log_format = args_text(a, "log-format"),
@@ -272,11 +273,10 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         make_ready(cli, &want, torture_graph(t), &memory, err))
         return err->code;
     progress_init(&progress, "torture", "crash points");
-    snprintf(advice, sizeof(advice), "`tidemark run %.100s` shows it", want.file);
     code = torture_run(t, memory.len ? buf_cstr(&memory) : NULL, &report, err);
     progress_done(&progress);
     if (code == TIDE_FAILED) /* what it says of a session is of a store that is removed */
-        err_advise(err, advice);
+        err_advise(err, arena_printf(&arena, "`%s run %.100s` shows it", own_command(&arena), want.file));
     if (code)
         return code;
     if (cli->out.json)

@@ -46,7 +46,17 @@ static void show_nodes(struct out *out, struct arena *a, const struct json *plan
     show_texts(out, a, plan, "happened", "happened", " (as you say)");
 }
 
-static void show_plan(struct out *out, struct arena *a, const struct json *plan, const struct graph_refusal *refused)
+/* What is refused, or worth knowing, and what helps; ended by what NULL. */
+static void show_refusals(struct out *out, struct arena *a, const char *name, const struct graph_refusal *r)
+{
+    for (; r && r->what; r++) {
+        const char *help = hints_text(a, r->hints, sizeof(r->hints) / sizeof(r->hints[0]));
+
+        out_field(out, name, arena_printf(a, "%s%s%s", r->what, help ? ": " : "", help ? help : ""));
+    }
+}
+
+static void show_plan(struct out *out, struct arena *a, const struct json *plan, const struct resume *r)
 {
     const struct json *from = json_get(plan, STR("from")), *sets = json_get(plan, STR("overrides"));
     struct str checkpoint = json_get_text(a, from, STR("checkpoint")), action = json_get_text(a, plan, STR("action"));
@@ -65,12 +75,10 @@ static void show_plan(struct out *out, struct arena *a, const struct json *plan,
         out_field(out, "sets",
                   arena_printf(a, "%.*s%s", STR_ARG(json_get_text(a, m, STR("key"))),
                                json_get_bool(m, STR("never_stored"), false) ? " (never stored)" : ""));
-    show_texts(out, a, plan, "warnings", "note", "");
-    for (; refused->what; refused++) {
-        const char *help = hints_text(a, refused->hints, sizeof(refused->hints) / sizeof(refused->hints[0]));
-
-        out_field(out, "refused", arena_printf(a, "%s%s%s", refused->what, help ? ": " : "", help ? help : ""));
-    }
+    if (!r->notes)
+        show_texts(out, a, plan, "warnings", "note", "");
+    show_refusals(out, a, "note", r->notes);
+    show_refusals(out, a, "refused", r->refused);
 }
 
 enum tide_code plan_print(struct cli *cli, const struct resume *r, struct tide_err *err)
@@ -82,7 +90,7 @@ enum tide_code plan_print(struct cli *cli, const struct resume *r, struct tide_e
         return err->code;
     cli->exit_status = r->refused_code ? tide_code_exit(r->refused_code) : 0;
     if (!cli->out.json) {
-        show_plan(&cli->out, &a, plan, r->refused);
+        show_plan(&cli->out, &a, plan, r);
         return TIDE_OK;
     }
     buf_add_str(&cli->out.text, r->plan);

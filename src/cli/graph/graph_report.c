@@ -28,6 +28,7 @@ struct graph_ending {
 /* What the session says of itself now. */
 struct standing {
     struct arena arena;
+    tide_session *session;
     const struct tide_session_info *info;
     const char *next; /* how to go on; NULL: nothing is offered */
 };
@@ -191,16 +192,41 @@ static int take_next(void *arg, const struct tide_session_info *info)
         s->next = arena_printf(a, "find out whether it happened, then `%s`%s%s%s", offered[0],
                                offered[1] ? " or `" : "", offered[1] ? offered[1] : "", offered[1] ? "`" : "");
     else
-        s->next = arena_printf(a, "%s`%s` continues", has_argument(a, next, "graph") ? "correct the graph, then " : "",
-                               offered[0]);
+        s->next =
+            arena_printf(a, "%s`%s` continues",
+                         session_withholds_graph(s->session) ? "its graph contained a secret, which is not stored: "
+                         : has_argument(a, next, "graph")    ? "correct the graph, then "
+                                                             : "",
+                         offered[0]);
     return 0;
+}
+
+static int take_hints(void *err, const struct tide_session_info *info)
+{
+    err_hint_next(err, info->next);
+    return 0;
+}
+
+/* One line: what, and the command that goes on. */
+static void say_failed(const struct cli *cli, const struct graph_ending *e, struct standing *s, struct tide_err *err)
+{
+    struct tide_err ignored;
+
+    s->session = e->session;
+    (void)!session_show_next(e->session, cli->out.json ? take_hints : take_next, cli->out.json ? (void *)err : s,
+                             &ignored);
+    if (cli->out.json)
+        err_say_json(err);
+    else
+        say("%s: %s", err->msg,
+            s->next ? s->next
+                    : arena_printf(&s->arena, "`%s why %s` shows how to continue", own_command(&s->arena),
+                                   e->result->session_id));
 }
 
 static enum tide_code conclude_graph(struct cli *cli, const struct graph_ending *e, struct standing *s,
                                      struct tide_err *err)
 {
-    struct tide_err ignored;
-
     if (e->code == TIDE_WAITING)
         return end_waiting(cli, e, s, err);
     /* The store, the lease, a setting: nothing is known to have ended. */
@@ -211,13 +237,8 @@ static enum tide_code conclude_graph(struct cli *cli, const struct graph_ending 
         put_json(cli, e, s, err->msg);
     else if (!e->code)
         put_memory(&cli->out, e);
-    if (e->code) { /* one line: what, and the command that goes on */
-        (void)!session_show_next(e->session, take_next, s, &ignored);
-        err_advise(err,
-                   s->next ? s->next
-                           : arena_printf(&s->arena, "`tidemark why %s` shows how to continue", e->result->session_id));
-        say("%s", err_text(err));
-    }
+    if (e->code)
+        say_failed(cli, e, s, err);
     cli->exit_status = e->code == TIDE_CANCELLED && stop_signal ? 128 + stop_signal : tide_code_exit(e->code);
     return TIDE_OK;
 }
