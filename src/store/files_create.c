@@ -293,7 +293,7 @@ static bool take_over(struct files_store *s, struct making *m)
     l->end = l->looked = m->end;
     l->judged = true;
     if (!s->base.env->ops->lock(l->file, 0, NULL)) { /* else another has seen it, and marks it */
-        mark_write(s, l);
+        mark_write(s, l, b->flags & BATCH_RELEASE);
         s->base.env->ops->unlock(l->file);
     }
     return true;

@@ -464,7 +464,7 @@ rm -rf d
 cp -r kept d
 printf x >>$logs/one.messages.jsonl
 rm $logs/one.mark $logs/one.json
-sed -i 's/"version":2/"version":1/' d/store.json
+sed -i 's/"version":3/"version":1/' d/store.json
 check_is 'the version before: it is read' 7 "$(tidemark log show one | wc -l)"
 check_is 'it is adopted, once' '1 0' "$(tidemark log append one --kind note.made 2>&1 | grep -c 'is of an older version: 1 log without a mark') $(tidemark log append one --kind note.made 2>&1 | grep -c 'older version')"
 check_is 'then it is of this one' '2 ok' "$(json '$.version' <d/store.json) $(tidemark store check)"
@@ -567,7 +567,7 @@ check_is 'check names what is not a file' '5 1' "$? $(grep -c '^folder: ' out)"
 rmdir $logs/folder
 check_is 'a file beside the logs does no harm' ok "$(tidemark store check)"
 check_is 'and stays' 'my notes' "$(cat $logs/notes.txt)"
-sed -i 's/"version":2/"version":9/' d/store.json
+sed -i 's/"version":3/"version":9/' d/store.json
 refuses_as 'a newer store' 5 'TOO_NEW|||||' sessions list
 refuses_as 'a newer store, to write' 5 'TOO_NEW|||||' log append one --kind note.made
 check 'doctor: a newer store' eval "tidemark doctor | grep -q '^fail .*use a newer tidemark'"
