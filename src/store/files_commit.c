@@ -175,7 +175,7 @@ static enum tide_code settle_lease(struct files_store *s, struct part *p, struct
     if (!p->changed || p->lease.boot[0])
         return TIDE_OK; /* as it is on disk */
     if (!p->lease.live && p->lease.epoch <= p->l->line_epoch &&
-        ((!p->before.there && !p->first) || !lease_remove(s, p->l, err)))
+        ((!p->before.there && !p->first) || !lease_drop(s, p->l, err)))
         return TIDE_OK;
     if (p->first && p->lease.live && !p->lease.wake_ms && !p->lease.hidden)
         return TIDE_OK;

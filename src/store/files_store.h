@@ -299,6 +299,16 @@ enum tide_code lease_read(struct files_store *s, const char *id, struct files_le
 enum tide_code lease_write(struct files_store *s, struct files_log *l, const struct files_lease *lease,
                            struct tide_err *err) MUST_CHECK;
 enum tide_code lease_remove(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* Given back, and nothing else of it is to be found. */
+enum tide_code lease_drop(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* The same for many that are made at once: what it says; where it stands until it has its name; that it has it, and its file. */
+void lease_text(const struct files_log *l, const struct files_lease *lease, struct buf *out);
+enum tide_code lease_begin(struct files_store *s, const struct files_log *l, char fresh[FILES_PATH],
+                           struct env_file **ret_file, struct tide_err *err) MUST_CHECK;
+enum tide_code lease_give_name(struct files_store *s, const struct files_log *l, struct env_file *file,
+                               const char *fresh, struct tide_err *err) MUST_CHECK;
+void lease_take_over(struct files_store *s, struct files_log *l, const struct files_lease *lease,
+                     struct env_file *file);
 bool lease_misses_log(struct files_store *s, const char *id);   /* there is nothing of its session, and there was */
 bool lease_is_ours(struct files_store *s, struct files_log *l); /* and still is: looked at, not read */
 enum tide_code boot_ready(struct files_store *s, struct tide_err *err) MUST_CHECK;
