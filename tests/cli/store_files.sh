@@ -97,7 +97,7 @@ check_is 'compact has nothing to do' 'nothing to do: this store has no write-ahe
 check_is 'info' '5|0' "$(tidemark store info --json | json '$.sessions')|$(tidemark store info --json | json '$.torn_tails')"
 tidemark doctor >doctor.out
 check_is 'doctor: all is well' '0 0' "$? $(grep -vc '^ok' doctor.out)"
-check 'doctor: says what there is' grep -q '^ok  *figures  *version 2, 5 sessions, ' doctor.out
+check 'doctor: says what there is' grep -q '^ok  *figures  *version 3, 5 sessions, ' doctor.out
 check 'doctor: nothing of SQLite' eval '! grep -q "SQLite\|write-ahead\|reserve" doctor.out'
 chmod 755 $logs
 check 'doctor: open to others' eval "tidemark doctor | holds \"chmod 700 'd/sessions'\""
@@ -467,7 +467,7 @@ rm $logs/one.mark $logs/one.json
 sed -i 's/"version":3/"version":1/' d/store.json
 check_is 'the version before: it is read' 7 "$(tidemark log show one | wc -l)"
 check_is 'it is adopted, once' '1 0' "$(tidemark log append one --kind note.made 2>&1 | grep -c 'is of an older version: 1 log without a mark') $(tidemark log append one --kind note.made 2>&1 | grep -c 'older version')"
-check_is 'then it is of this one' '2 ok' "$(json '$.version' <d/store.json) $(tidemark store check)"
+check_is 'then it is of this one' '3 ok' "$(json '$.version' <d/store.json) $(tidemark store check)"
 rm -rf d
 cp -r kept d
 rm -rf d/live d/boots d/cache d/lock d/changes $logs/one.mark $logs/one.json
