@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store of plain files: one session one by one, many at once beside what the disk does with as many files, opening a long
- * session beside a short one, and moving a million events from SQLite to files and back.
+ * The store of plain files: one session one by one, many at once beside what the disk does with as many files, sessions that start
+ * and end, opening a long session beside a short one, and moving a million events from SQLite to files and back.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -162,6 +162,82 @@ static void bench_many(const struct bench *b, tide_store *store, double one)
     row("files: 64 sessions at once, times one session", measured, beside, median(ours, 5) / one, ">=", 3);
 }
 
+/* ---- starts and ends ---- */
+
+#define LIVES_MAX 100
+
+struct life {
+    tide_store *store;
+    double until;
+    int64_t n;
+    pthread_t thread;
+};
+
+static void *live_on(void *arg)
+{
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "step", .effect = TIDE_EFFECT_ONCE};
+    const struct tide_run_result end = {.size = sizeof end, .outcome = TIDE_OUTCOME_COMPLETED};
+    struct life *l = arg;
+    struct tide_err err;
+
+    for (; now_s() < l->until; l->n++) {
+        tide_session *s;
+        tide_run *run;
+
+        must(tide_session_create(l->store, NULL, NULL, &s, &err), &err, "create");
+        must(tide_run_start(s, NULL, &run, &err), &err, "start");
+        must(tide_run_step(run, &spec, step_nothing, NULL, NULL, &err), &err, "step");
+        must(tide_run_end(run, &end, &err), &err, "end");
+        tide_run_close(run);
+        tide_session_close(s);
+    }
+    return NULL;
+}
+
+/* Sessions a second that are made, do one step, and end. */
+static double life_rate(tide_store *store, int threads, double seconds)
+{
+    struct life all[LIVES_MAX];
+    double start = now_s();
+    int64_t n = 0;
+
+    for (int i = 0; i < threads; i++) {
+        all[i] = (struct life){.store = store, .until = start + seconds};
+        must_sys(pthread_create(&all[i].thread, NULL, live_on, &all[i]) == 0, "thread");
+    }
+    for (int i = 0; i < threads; i++) {
+        pthread_join(all[i].thread, NULL);
+        n += all[i].n;
+    }
+    return (double)n / (now_s() - start);
+}
+
+static void bench_lives(const struct bench *b)
+{
+    static const struct {
+        int threads;
+        double times;
+    } rows[] = {{10, 2}, {LIVES_MAX, 4}};
+    double seconds = b->quick ? 0.1 : 1.5;
+    tide_store *store = open_files(b, "lives");
+
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        double one[5], many[5], ratio[5];
+        char what[96], measured[64], beside[64];
+
+        for (int i = 0; i < 5; i++) {
+            one[i] = life_rate(store, 1, seconds);
+            many[i] = life_rate(store, rows[k].threads, seconds);
+            ratio[i] = many[i] / one[i];
+        }
+        snprintf(what, sizeof what, "files: %d sessions at once, with their starts and ends", rows[k].threads);
+        snprintf(measured, sizeof measured, "%.0f sessions/s", median(many, 5));
+        snprintf(beside, sizeof beside, "one at a time: %.0f/s", median(one, 5));
+        row(what, measured, beside, median(ratio, 5), ">=", rows[k].times);
+    }
+    tide_store_close(store);
+}
+
 /* ---- opening ---- */
 
 static double open_time(const struct bench *b, const char *id)
@@ -282,6 +358,7 @@ void bench_files(const struct bench *b)
 
     bench_many(b, store, one);
     tide_store_close(store);
+    bench_lives(b);
     bench_open(b);
     bench_move(b);
 }

@@ -64,6 +64,12 @@ struct env_ops {
     /* Reads up to n bytes; *ret_n is less only at the end of the file. */
     enum tide_code (*pread)(struct env_file *, void *out, size_t n, int64_t at, size_t *ret_n, struct tide_err *);
     enum tide_code (*pwrite)(struct env_file *, const void *bytes, size_t n, int64_t at, struct tide_err *);
+    /*
+     * Eight bytes of a file that has them, at a multiple of eight: whoever reads them, and whoever finds them when this process was
+     * killed, has all of them or none. By system calls at first, then through memory, which costs next to nothing: there it takes
+     * no room, and its time may stay as it was.
+     */
+    enum tide_code (*put_word)(struct env_file *, const char word[8], int64_t at, struct tide_err *);
     enum tide_code (*truncate)(struct env_file *, int64_t size, struct tide_err *);
     enum tide_code (*sync)(struct env_file *, struct tide_err *); /* data on disk; never called again after a failure */
     /* Takes the whole-file lock among processes and handles; waits up to timeout_ms (-1: for ever), then TIDE_BUSY. */

@@ -22,6 +22,7 @@
 #include "base/mem.h"
 
 enum { NS_PER_MS = 1000000, POLL_FIRST_NS = 50000, POLL_MAX_NS = 5 * NS_PER_MS };
+enum { MAPPED_AFTER = 8 }; /* words that are put into a file by pwrite: to map it costs as much */
 enum { PATIENCE_NS = 250 * NS_PER_MS, POLL_HURRY_NS = 500000 };
 
 struct env_file {
@@ -31,6 +32,7 @@ struct env_file {
     char *path;         /* for messages */
     void *shared;
     size_t shared_bytes;
+    int words; /* that were put into it, up to MAPPED_AFTER, and one more when it was tried to map it */
 };
 
 static int64_t ns_of(const struct timespec *t)
@@ -287,6 +289,19 @@ static void *real_share(struct env_file *f, size_t bytes, struct tide_err *err)
     return at;
 }
 
+static enum tide_code real_put_word(struct env_file *f, const char word[8], int64_t at, struct tide_err *err)
+{
+    uint64_t value;
+
+    if (f->words <= MAPPED_AFTER && f->words++ == MAPPED_AFTER)
+        (void)!real_share(f, (size_t)at + sizeof value, NULL);
+    if (!f->shared || f->shared_bytes < (size_t)at + sizeof value)
+        return real_pwrite(f, word, sizeof value, at, err);
+    memcpy(&value, word, sizeof value);
+    __atomic_store_n((uint64_t *)(void *)((char *)f->shared + at), value, __ATOMIC_SEQ_CST);
+    return TIDE_OK;
+}
+
 /* ---- The whole-file lock ------------------------------------------------------------------------------------ */
 
 static int try_flock(int fd, int how)
@@ -506,6 +521,7 @@ struct env *env_real(void)
         .fstat = real_fstat,
         .allocate = real_allocate,
         .share = real_share,
+        .put_word = real_put_word,
         .stat = real_stat,
         .mkdirs = real_mkdirs,
         .unlink = real_unlink,

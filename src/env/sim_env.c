@@ -88,6 +88,11 @@ static enum tide_code sim_pwrite(struct env_file *f, const void *bytes, size_t n
     return result(sim_sys_write(handle_of(f), bytes, n, at), "write", handle_of(f)->path, err);
 }
 
+static enum tide_code sim_put_word(struct env_file *f, const char word[8], int64_t at, struct tide_err *err)
+{
+    return sim_pwrite(f, word, 8, at, err);
+}
+
 static enum tide_code sim_truncate(struct env_file *f, int64_t size, struct tide_err *err)
 {
     return result(sim_sys_truncate(handle_of(f), size), "truncate", handle_of(f)->path, err);
@@ -251,6 +256,7 @@ void sim_env_init(struct sim_proc *p)
         .fstat = sim_fstat,
         .allocate = sim_allocate,
         .share = sim_share,
+        .put_word = sim_put_word,
         .stat = sim_stat,
         .mkdirs = sim_mkdirs,
         .unlink = sim_unlink,

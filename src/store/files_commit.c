@@ -129,7 +129,7 @@ static void refuse_part(struct files_store *s, struct part *p, enum tide_code co
 /* Everything that must be there before the lines. */
 static void prepare_part(struct files_store *s, struct part *p)
 {
-    struct tide_err err = {0};
+    struct tide_err err;
     enum tide_code code = TIDE_OK;
 
     if (p->n_lines)
@@ -175,7 +175,7 @@ static enum tide_code settle_lease(struct files_store *s, struct part *p, struct
     if (!p->changed || p->lease.boot[0])
         return TIDE_OK; /* as it is on disk */
     if (!p->lease.live && p->lease.epoch <= p->l->line_epoch &&
-        ((!p->before.there && !p->first) || !lease_remove(s, p->l, err)))
+        ((!p->before.there && !p->first) || !lease_drop(s, p->l, err)))
         return TIDE_OK;
     if (p->first && p->lease.live && !p->lease.wake_ms && !p->lease.hidden)
         return TIDE_OK;
@@ -217,7 +217,7 @@ static void save_states(struct files_store *s, struct part *p)
 /* It is on disk. */
 static void finish_part(struct files_store *s, struct part *p)
 {
-    struct tide_err err = {0};
+    struct tide_err err;
     bool given_back = !p->lease.boot[0] && (p->changed || p->n_lines);
     bool left = p->took && p->before.boot[0]; /* by one who is gone, with what was reserved */
 
@@ -228,13 +228,14 @@ static void finish_part(struct files_store *s, struct part *p)
     if (given_back && !log_is_ours(s, p->l)) /* else the next look at it sees that */
         p->l->proved_seq = 0;
     p->l->h = p->h;
+    p->l->vouched = p->vouched;
     p->l->end += (int64_t)p->lines.len;
     p->l->looked = p->l->end;
     for (size_t i = 0; i < p->n; i++)
         if (!(p->batches[i]->flags & BATCH_INPUT))
             orphan_drop(&s->orphans, p->l->id);
     INVARIANT(p->l->h.last_seq >= p->l->mark.seq); /* never less than was acknowledged */
-    mark_write(s, p->l);                           /* all of it is on disk, and nobody was told yet */
+    mark_write(s, p->l, given_back);               /* all of it is on disk, and nobody was told yet */
     if (!p->l->hidden || p->reveal)
         files_put_session_files(s, p->l->id, p->session_file,
                                 p->tokens); /* before the lease goes: nobody can delete it meanwhile */

@@ -120,13 +120,13 @@ struct making {
     struct files_log *l;
     struct head h;
     struct files_lease lease;
-    struct env_file *file, *mark;
-    struct buf lines;
+    struct env_file *file, *mark, *lease_file;
+    struct buf lines, lease_text;
     int64_t end, last_line;
-    bool named; /* the file has its own name */
+    bool leased, named; /* the file of its lease has its own name; that of its log */
     enum tide_code code;
     struct tide_err err;
-    char fresh[FILES_PATH];
+    char fresh[FILES_PATH], lease_fresh[FILES_PATH];
 };
 
 static void write_first(struct files_store *s, struct making *m, struct buf *out)
@@ -197,8 +197,8 @@ static enum tide_code begin_mark(struct files_store *s, struct making *m, struct
     return code;
 }
 
-/* The lease, if any, and a file for the log; its lines come when no sync but theirs is to come. The mark before the lease: a lease
- * without it is one whose session is gone (lease_misses_log()). */
+/* Files for the lease, if any, and the log; what stands in them comes when no sync but theirs is to come. The mark before the lease:
+ * a lease without it is one whose session is gone (lease_misses_log()). */
 static enum tide_code begin_log(struct files_store *s, struct making *m, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
@@ -217,16 +217,20 @@ static enum tide_code begin_log(struct files_store *s, struct making *m, struct 
     if (!code && m->lease.boot[0])
         code = boot_ready(s, err);
     if (!code && m->lease.there)
-        code = lease_write(s, m->l, &m->lease, err);
+        code = lease_begin(s, m->l, m->lease_fresh, &m->lease_file, err);
+    lease_text(m->l, &m->lease, &m->lease_text);
     return code ? code : ops->open(s->base.env, m->fresh, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &m->file, err);
 }
 
-/* All of the log, and a mark that says nothing yet: without its log it is nobody's. */
+/* All of the log, its lease, and a mark that says nothing yet: without its log it is nobody's. */
 static enum tide_code put_lines(struct files_store *s, struct making *m, struct tide_err *err)
 {
     const struct head nothing = {.last_seq = 0};
-    enum tide_code code = s->base.env->ops->pwrite(m->file, m->lines.ptr, m->lines.len, 0, err);
+    const struct env_ops *ops = s->base.env->ops;
+    enum tide_code code = ops->pwrite(m->file, m->lines.ptr, m->lines.len, 0, err);
 
+    if (!code && m->lease_file)
+        code = ops->pwrite(m->lease_file, m->lease_text.ptr, m->lease_text.len, 0, err);
     return code ? code : mark_put(s, m->mark, m->b->session, &nothing, err);
 }
 
@@ -242,6 +246,11 @@ static void unmake_files(struct files_store *s, struct making *m)
     if (m->file)
         ops->close(TAKE(m->file));
     (void)!ops->unlink(s->base.env, m->named ? path : m->fresh, NULL);
+    if (m->lease_file) {
+        ops->close(TAKE(m->lease_file));
+        if (!m->leased)
+            (void)!ops->unlink(s->base.env, m->lease_fresh, NULL);
+    }
     if (m->lease.there) {
         kept = lease_remove(s, m->l, NULL) != TIDE_OK;
         orphan_note(&s->orphans, m->l->id, m->lease.epoch, 0);
@@ -252,7 +261,6 @@ static void unmake_files(struct files_store *s, struct making *m)
         if (!kept)
             (void)!ops->unlink(s->base.env, path, NULL);
     }
-    buf_done(&m->lines);
     if (m->named) { /* it had its name, and whether that is on disk cannot be told */
         m->err.code = TIDE_UNKNOWN;
         tide_wrap(&m->err, "the disk failed while the session was being made; it is unknown whether it is stored");
@@ -293,7 +301,7 @@ static bool take_over(struct files_store *s, struct making *m)
     l->end = l->looked = m->end;
     l->judged = true;
     if (!s->base.env->ops->lock(l->file, 0, NULL)) { /* else another has seen it, and marks it */
-        mark_write(s, l);
+        mark_write(s, l, b->flags & BATCH_RELEASE);
         s->base.env->ops->unlock(l->file);
     }
     return true;
@@ -309,6 +317,8 @@ static void tell_maker(struct files_store *s, struct making *m)
     if (b->owner)
         b->owner->epoch = b->flags & BATCH_ACQUIRE && !(b->flags & BATCH_RELEASE) ? b->epoch : 0;
     orphan_drop(&s->orphans, l->id);
+    if (m->lease_file)
+        lease_take_over(s, l, &m->lease, TAKE(m->lease_file));
     if (!take_over(s, m)) {
         s->base.env->ops->close(TAKE(m->file));
         s->base.env->ops->close(TAKE(m->mark));
@@ -339,14 +349,21 @@ static void refuse_existing(struct files_store *s, struct batch *b, struct files
         batch_refuse(b, TIDE_INVALID, "a fork begins with an event: its first line names its parent");
 }
 
-/* Whether it may be made, and its file; the rest is done for all at once. */
+static void done_making(struct making *m)
+{
+    buf_done(&m->lines);
+    buf_done(&m->lease_text);
+    m->l->busy = false;
+}
+
+/* Whether it may be made, and its files; the rest is done for all at once. */
 static bool begin_making(struct files_store *s, struct batch *b, struct making *m)
 {
     struct tide_err err = {0};
     enum tide_code code = TIDE_OK;
     struct files_log *l;
 
-    *m = (struct making){.b = b, .lines = BUF_INIT(SIZE_MAX / 4)};
+    *m = (struct making){.b = b, .lines = BUF_INIT(SIZE_MAX / 4), .lease_text = BUF_INIT(SIZE_MAX / 4)};
     if (b->flags & BATCH_HIDDEN)
         code = files_each_id(s, sweep_others, s, &err);
     l = log_of(s, str_from(b->session));
@@ -364,12 +381,12 @@ static bool begin_making(struct files_store *s, struct batch *b, struct making *
     m->code = begin_log(s, m, &m->err);
     if (m->code) {
         unmake_files(s, m);
-        m->l->busy = false;
+        done_making(m);
     }
     return !m->code;
 }
 
-/* The log of a session that is made, or its mark. */
+/* The log of a session that is made, its mark, or its lease. */
 struct made_file {
     struct files_store *s;
     struct making *m;
@@ -385,31 +402,69 @@ static void sync_made(void *list, size_t i)
     f->code = f->s->base.env->ops->sync(f->file, &f->err);
 }
 
-/* Logs and marks, in turn; those that failed before are left out. */
-static void sync_all(struct files_store *s, struct making *list, size_t n)
+/* All files of all, side by side; those that failed before are left out. */
+static bool sync_files(struct files_store *s, struct making *list, size_t n)
 {
-    struct made_file *files = mem_alloc(2 * n * sizeof *files);
+    struct made_file *files = mem_alloc(3 * n * sizeof *files);
     bool failed = false;
     size_t k = 0;
 
-    for (size_t i = 0; i < n; i++)
-        for (int both = 0; both < 2 && !list[i].code; both++, k++) {
-            files[k].s = s;
-            files[k].m = &list[i];
-            files[k].file = both ? list[i].mark : list[i].file;
-        }
-    pthread_mutex_unlock(&s->mu);
+    for (size_t i = 0; i < n; i++) {
+        struct env_file *const three[] = {list[i].file, list[i].mark, list[i].lease_file};
+
+        for (size_t j = 0; j < 3 && !list[i].code; j++)
+            if (three[j]) {
+                files[k].s = s;
+                files[k].m = &list[i];
+                files[k++].file = three[j];
+            }
+    }
     pool_each(s->pool, k, sync_made, files);
     for (size_t i = 0; i < k; i++)
-        failed |= files[i].code != TIDE_OK;
-    word_end(s, failed);
-    pthread_mutex_lock(&s->mu);
-    for (size_t i = 0; i < k; i++)
         if (files[i].code) {
+            failed = true;
             files[i].m->code = files[i].code;
             files[i].m->err = files[i].err;
         }
     free(files);
+    return !failed;
+}
+
+/* Leases are there before the logs: whoever finds an open run finds who has it. One sync for all. */
+static bool name_leases(struct files_store *s, struct making *list, size_t n)
+{
+    struct tide_err err;
+    bool any = false;
+
+    for (size_t i = 0; i < n; i++) {
+        struct making *m = &list[i];
+
+        if (m->lease_file && !m->code && !m->leased) {
+            m->code = lease_give_name(s, m->l, m->lease_file, m->lease_fresh, &m->err);
+            m->leased = !m->code;
+        }
+        any |= m->leased;
+    }
+    if (!any || !files_sync_dir(s, "live", &err))
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].leased && !list[i].code) {
+            list[i].code = err.code;
+            list[i].err = err;
+        }
+    return false;
+}
+
+/* Nobody else has anything to do with them yet: without s->mu, so that whoever has it may wait for the syncs. */
+static void sync_all(struct files_store *s, struct making *list, size_t n)
+{
+    bool ok;
+
+    pthread_mutex_unlock(&s->mu);
+    ok = sync_files(s, list, n);
+    ok = name_leases(s, list, n) && ok;
+    word_end(s, !ok);
+    pthread_mutex_lock(&s->mu);
 }
 
 /* What was written while a sync of anybody failed is written again. */
@@ -466,8 +521,7 @@ static void conclude_making(struct files_store *s, struct making *list, size_t n
             unmake_files(s, m);
         else
             tell_maker(s, m);
-        buf_done(&m->lines);
-        m->l->busy = false;
+        done_making(m);
     }
 }
 

@@ -87,7 +87,7 @@ bool lease_misses_log(struct files_store *s, const char *id)
     return !lease_read(s, id, &again, NULL) && again.there; /* else it was being deleted */
 }
 
-static void lease_text(const struct files_log *l, const struct files_lease *lease, struct buf *out)
+void lease_text(const struct files_log *l, const struct files_lease *lease, struct buf *out)
 {
     struct json_out o = json_out_to(out);
 
@@ -170,17 +170,70 @@ enum tide_code lease_write(struct files_store *s, struct files_log *l, const str
     return ops->open(s->base.env, path, ENV_WRITE, &l->lease_file, err);
 }
 
+static void lease_path(const struct files_store *s, char out[FILES_PATH], const char *id)
+{
+    files_path(s, out, "live", id, ".json");
+}
+
+enum tide_code lease_begin(struct files_store *s, const struct files_log *l, char fresh[FILES_PATH],
+                           struct env_file **ret_file, struct tide_err *err)
+{
+    char path[FILES_PATH];
+
+    lease_path(s, path, l->id);
+    files_fresh(s, path, fresh);
+    return s->base.env->ops->open(s->base.env, fresh, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, ret_file, err);
+}
+
+enum tide_code lease_give_name(struct files_store *s, const struct files_log *l, struct env_file *file,
+                               const char *fresh, struct tide_err *err)
+{
+    char path[FILES_PATH];
+    enum tide_code code;
+
+    lease_path(s, path, l->id);
+    code = s->base.env->ops->rename(s->base.env, fresh, path, err);
+    if (!code)
+        s->base.env->ops->renamed(file, path);
+    return code;
+}
+
+void lease_take_over(struct files_store *s, struct files_log *l, const struct files_lease *lease, struct env_file *file)
+{
+    l->lease = *lease;
+    if (strcmp(lease->boot, s->base.boot_id) == 0)
+        l->lease_file = file;
+    else
+        s->base.env->ops->close(file);
+}
+
+/*
+ * A power cut may bring it back: then it names a process that went with that cut, and recovery looks at its session once more. Where
+ * its process may survive the cut, on a file system of another machine, it must be gone for good: others would find it held.
+ */
+enum tide_code lease_drop(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    char path[FILES_PATH];
+
+    if (!s->holders.local)
+        return lease_remove(s, l, err);
+    if (l->lease_file)
+        s->base.env->ops->close(TAKE(l->lease_file));
+    l->lease = (struct files_lease){0};
+    lease_path(s, path, l->id);
+    return s->base.env->ops->unlink(s->base.env, path, err);
+}
+
 enum tide_code lease_remove(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
-    char path[FILES_PATH], name[TIDE_ID_SIZE + 8];
+    char path[FILES_PATH];
     enum tide_code code;
 
     if (l->lease_file)
         ops->close(TAKE(l->lease_file));
     l->lease = (struct files_lease){0};
-    lease_name(name, l->id);
-    files_path(s, path, "live", name, "");
+    lease_path(s, path, l->id);
     code = ops->unlink(s->base.env, path, err);
     return code ? code : files_sync_dir(s, "live", err); /* or it would come back by a power cut */
 }

@@ -28,6 +28,7 @@
     ((size_t)TIDE_MAX_RECORD_BYTES + 4096)  /* bytes of a line that is parsed; of ours there is no limit */
 #define SECONDS_BELOW INT64_C(100000000000) /* smaller times are seconds (to 5138), others ms (from 1973) */
 #define HEX_SIZE ((size_t)2 * DIGEST_SIZE)
+#define YEAR_10000 INT64_C(253402300800000) /* ms */
 #define TIME_LEN ((size_t)TIME_TEXT_SIZE - 1)
 
 /* ---- writing ---- */
@@ -46,6 +47,8 @@ static bool time_text(int64_t ms, char ret[TIME_TEXT_SIZE])
     int64_t back;
 
     time_format(ret, ms);
+    if (ms >= 0 && ms < YEAR_10000)
+        return true;
     return time_parse((struct str){ret, TIME_LEN}, &back) && back == ms;
 }
 

@@ -248,7 +248,7 @@ static enum tide_code tail_end(struct files_store *s, struct tail *t)
     }
     l->looked = !t->code ? t->size : t->code == TIDE_CORRUPT ? -1 : 0; /* what could not be read is still to be seen */
     if (!t->code && t->ours && l->h.last_seq > l->mark.seq && names_are_sure(s)) {
-        mark_write(s, l);
+        mark_write(s, l, true);
         found = true;
     }
     if (!t->code && t->ours && l->torn)

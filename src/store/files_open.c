@@ -87,7 +87,8 @@ static enum tide_code check_meta(struct files_store *s, struct str text, struct 
     if (version > FILES_VERSION)
         return tide_fail(err, TIDE_TOO_NEW, "'%s' was written by a newer Tidemark (version %lld, this one knows %d)",
                          s->dir, (long long)version, FILES_VERSION);
-    s->older = version < FILES_VERSION;
+    s->outdated = version < FILES_VERSION;
+    s->older = version < 2;
     s->base.origins = s->older ? ORIGIN_OLDER : ORIGIN_KNOWN;
     stored = json_get_text(&a, v, STR("key_check"));
     key_check(s, check);
@@ -258,9 +259,10 @@ static enum tide_code make_meta(struct files_store *s, struct tide_err *err)
     if (code)
         return code;
     code = find_store(s, true, &found, err);
-    if (!code && (!found || s->older))
+    if (!code && (!found || s->outdated))
         code = write_meta(s, err);
     s->older &= code != TIDE_OK;
+    s->outdated &= code != TIDE_OK;
     env->unlock(s->lock);
     return code;
 }
@@ -293,7 +295,7 @@ static enum tide_code open_all(struct files_store *s, bool create, struct tide_e
     code = code ? code : open_helpers(s, err);
     if (!code && s->adopting && !s->base.read_only)
         code = adopt_store(s, err);
-    if (!code && (!found || s->older) && !s->base.read_only)
+    if (!code && (!found || s->outdated) && !s->base.read_only)
         code = make_meta(s, err);
     return code;
 }

@@ -90,6 +90,7 @@ static struct part *part_for(struct parts *all, const char *id)
     p->lease.made = p->locked; /* whatever is written of it from now on */
     p->before = p->lease;
     p->h = p->l->h;
+    p->vouched = p->l->vouched;
     return p;
 }
 
@@ -156,9 +157,14 @@ static void leave_lease(struct part *p, struct batch *b)
     }
 }
 
+static bool goes_on_ours(const struct parts *all, const struct part *p)
+{
+    return (p->vouched && p->vouched == p->h.last_seq) || origin_is_ours(&all->s->base, &p->h);
+}
+
 static void take_events(struct parts *all, struct part *p, struct batch *b)
 {
-    bool ours = b->flags & BATCH_VOUCH || (!(b->flags & BATCH_KEEP) && origin_is_ours(&all->s->base, &p->h));
+    bool ours = b->flags & BATCH_VOUCH || (!(b->flags & BATCH_KEEP) && goes_on_ours(all, p));
 
     b->first_seq = p->h.last_seq + 1;
     for (size_t i = 0; i < b->n; i++) {
@@ -179,6 +185,8 @@ static void take_events(struct parts *all, struct part *p, struct batch *b)
         p->epoch_written = ev->epoch;
     }
     b->last_seq = p->h.last_seq;
+    if (b->n)
+        p->vouched = ours && p->h.proof.set ? p->h.last_seq : 0;
     INVARIANT(!b->n || p->h.epoch >= b->events[b->n - 1].epoch); /* epochs only grow */
     p->n_lines += b->n;
 }

@@ -15,6 +15,7 @@ struct part {
     bool first;         /* it was written before the lines */
     bool reveal, locked;
     int64_t epoch_written; /* of the last event */
+    int64_t vouched;       /* as in the log */
     size_t n, cap;
     struct batch **batches; /* accepted */
     size_t n_lines;

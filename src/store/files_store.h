@@ -36,7 +36,7 @@
 #include "store/files_line.h"
 #include "store/batch_rules.h"
 
-#define FILES_VERSION 2
+#define FILES_VERSION 3
 #define FILES_PATH 1200
 #define BLOCK_EVENTS 256                 /* events between two offsets of the index */
 #define ALLOCATE_STEP ((int64_t)1 << 20) /* space that is reserved at a time behind a log that is being written */
@@ -66,8 +66,11 @@ struct files_lease {
 struct files_mark {
     enum { MARK_NONE, MARK_OK, MARK_BAD } state;
     int64_t seq;
-    unsigned char digest[DIGEST_SIZE]; /* of that event */
-    bool here; /* written since this kernel booted: the page cache has all that was acknowledged */
+    uint32_t bits;                     /* the first of the digest of that event */
+    int64_t line_seq;                  /* what its line says: that event or one before it, … */
+    unsigned char digest[DIGEST_SIZE]; /* … and the digest of this one */
+    bool here;  /* written since this kernel booted: the page cache has all that was acknowledged */
+    bool dated; /* of a store of version 2: it has the line only */
 };
 
 /* One session's log, as far as it is known. */
@@ -99,6 +102,7 @@ struct files_log {
     int64_t state_seq;  /* of the newest state in the cache; 0: not known */
     int64_t clean_end;  /* it was given back at this length */
     int64_t head_seq;   /* that what was kept of it in the cache knows of, whether it fits or not; 0: nothing is */
+    int64_t vouched;    /* the event whose proof of origin we made: it is right; 0: none */
     int64_t proved_seq; /* up to this event all are what was written: by whoever gave it back, or read since … */
     int64_t mtime_ns;   /* … and the file has not been touched by others since it had this time, … */
     int64_t kept_ns;    /* … which is kept in the cache; 0: none is */
@@ -135,7 +139,8 @@ struct files_store {
     pthread_mutex_t slot_mu;
     int slot;         /* of this process in `changes`; -1: none */
     bool adopting;    /* an older version's, or a clone: logs without marks are taken as they stand */
-    bool older;       /* an older version's */
+    bool older;       /* of version 1 */
+    bool outdated;    /* of any version before this one */
     bool accept_loss; /* what was acknowledged and is missing is given up */
     struct orphans orphans;
     struct files_pool *pool;
@@ -251,8 +256,8 @@ enum tide_code mark_put(struct files_store *s, struct env_file *file, const char
 enum tide_code mark_make(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
 /* Writing it will not fail for lack of room. */
 enum tide_code mark_reserve(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
-/* The log is on disk as far as it is known. With its lock. */
-void mark_write(struct files_store *s, struct files_log *l);
+/* The log is on disk as far as it is known. With its lock. `rests`: nobody goes on writing for now. */
+void mark_write(struct files_store *s, struct files_log *l, bool rests);
 /* It says nothing any more, on disk. */
 enum tide_code mark_clear(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
 /* A session of which there is no log: TIDE_CORRUPT if its mark says that there was one. */
@@ -293,6 +298,16 @@ enum tide_code lease_read(struct files_store *s, const char *id, struct files_le
 enum tide_code lease_write(struct files_store *s, struct files_log *l, const struct files_lease *lease,
                            struct tide_err *err) MUST_CHECK;
 enum tide_code lease_remove(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* Given back, and nothing else of it is to be found. */
+enum tide_code lease_drop(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* The same for many that are made at once: what it says; where it stands until it has its name; that it has it, and its file. */
+void lease_text(const struct files_log *l, const struct files_lease *lease, struct buf *out);
+enum tide_code lease_begin(struct files_store *s, const struct files_log *l, char fresh[FILES_PATH],
+                           struct env_file **ret_file, struct tide_err *err) MUST_CHECK;
+enum tide_code lease_give_name(struct files_store *s, const struct files_log *l, struct env_file *file,
+                               const char *fresh, struct tide_err *err) MUST_CHECK;
+void lease_take_over(struct files_store *s, struct files_log *l, const struct files_lease *lease,
+                     struct env_file *file);
 bool lease_misses_log(struct files_store *s, const char *id);   /* there is nothing of its session, and there was */
 bool lease_is_ours(struct files_store *s, struct files_log *l); /* and still is: looked at, not read */
 enum tide_code boot_ready(struct files_store *s, struct tide_err *err) MUST_CHECK;

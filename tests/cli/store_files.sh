@@ -97,7 +97,7 @@ check_is 'compact has nothing to do' 'nothing to do: this store has no write-ahe
 check_is 'info' '5|0' "$(tidemark store info --json | json '$.sessions')|$(tidemark store info --json | json '$.torn_tails')"
 tidemark doctor >doctor.out
 check_is 'doctor: all is well' '0 0' "$? $(grep -vc '^ok' doctor.out)"
-check 'doctor: says what there is' grep -q '^ok  *figures  *version 2, 5 sessions, ' doctor.out
+check 'doctor: says what there is' grep -q '^ok  *figures  *version 3, 5 sessions, ' doctor.out
 check 'doctor: nothing of SQLite' eval '! grep -q "SQLite\|write-ahead\|reserve" doctor.out'
 chmod 755 $logs
 check 'doctor: open to others' eval "tidemark doctor | holds \"chmod 700 'd/sessions'\""
@@ -464,10 +464,10 @@ rm -rf d
 cp -r kept d
 printf x >>$logs/one.messages.jsonl
 rm $logs/one.mark $logs/one.json
-sed -i 's/"version":2/"version":1/' d/store.json
+sed -i 's/"version":3/"version":1/' d/store.json
 check_is 'the version before: it is read' 7 "$(tidemark log show one | wc -l)"
 check_is 'it is adopted, once' '1 0' "$(tidemark log append one --kind note.made 2>&1 | grep -c 'is of an older version: 1 log without a mark') $(tidemark log append one --kind note.made 2>&1 | grep -c 'older version')"
-check_is 'then it is of this one' '2 ok' "$(json '$.version' <d/store.json) $(tidemark store check)"
+check_is 'then it is of this one' '3 ok' "$(json '$.version' <d/store.json) $(tidemark store check)"
 rm -rf d
 cp -r kept d
 rm -rf d/live d/boots d/cache d/lock d/changes $logs/one.mark $logs/one.json
@@ -567,7 +567,7 @@ check_is 'check names what is not a file' '5 1' "$? $(grep -c '^folder: ' out)"
 rmdir $logs/folder
 check_is 'a file beside the logs does no harm' ok "$(tidemark store check)"
 check_is 'and stays' 'my notes' "$(cat $logs/notes.txt)"
-sed -i 's/"version":2/"version":9/' d/store.json
+sed -i 's/"version":3/"version":9/' d/store.json
 refuses_as 'a newer store' 5 'TOO_NEW|file||?*||' sessions list
 refuses_as 'a newer store, to write' 5 'TOO_NEW|file||?*||' log append one --kind note.made
 check 'doctor: a newer store' eval "tidemark doctor | grep -q '^fail .*use a newer tidemark'"

@@ -622,9 +622,40 @@ static void who_opens_a_file_shares_its_memory(void **state)
     m->ops->close(other);
 }
 
+/* By system calls at first, then through memory; whoever has it open otherwise reads it at once. */
+static void a_word_that_is_put_is_read_by_all(void **state)
+{
+    struct machine *m = *state;
+    struct env_file *one = NULL, *other = NULL;
+    char path[96], word[9], text[25] = "";
+    struct tide_err why;
+    size_t got = 0;
+
+    snprintf(path, sizeof path, "%s/words", m->dir);
+    assert_int_equal(m->ops->open(m->env, path, ENV_WRITE | ENV_CREATE, &one, &why), TIDE_OK);
+    assert_int_equal(m->ops->open(m->env, path, ENV_WRITE, &other, &why), TIDE_OK);
+    assert_int_equal(m->ops->pwrite(one, "before--now-----after---", 24, 0, &why), TIDE_OK);
+    for (int i = 0; i < 30; i++) {
+        snprintf(word, sizeof word, "word %03d", i);
+        assert_int_equal(m->ops->put_word(one, word, 8, &why), TIDE_OK);
+        assert_int_equal(m->ops->pread(other, text, sizeof text, 0, &got, &why), TIDE_OK);
+        assert_int_equal(got, 24);
+        assert_memory_equal(text, "before--", 8);
+        assert_memory_equal(text + 8, word, 8);
+        assert_memory_equal(text + 16, "after---", 8);
+    }
+    assert_int_equal(m->ops->pwrite(other, "x", 1, 8, &why), TIDE_OK);
+    assert_int_equal(m->ops->put_word(one, "the end.", 16, &why), TIDE_OK);
+    assert_int_equal(m->ops->pread(one, text, 24, 0, &got, &why), TIDE_OK);
+    assert_memory_equal(text, "before--xord 029the end.", 24);
+    m->ops->close(one);
+    m->ops->close(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        ON_BOTH(a_word_that_is_put_is_read_by_all),
         ON_BOTH(who_opens_a_file_shares_its_memory),
         ON_BOTH(rename_gives_the_file_another_name),
         ON_BOTH(rename_takes_the_place_of_what_is_there),
