@@ -461,7 +461,9 @@ static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct
     if (code)
         return code;
     (*ret_run)->unsure = true;
-    code = m->opt->flags & RUN_READ_LATER ? TIDE_OK : run_sure(*ret_run, err);
+    if (!(m->opt->flags & RUN_READ_LATER))
+        code = chain_open(s, &(*ret_run)->done, err);
+    (*ret_run)->unsure = code || m->opt->flags & RUN_READ_LATER;
     if (code) /* begun, and cannot go on: say so rather than leave it open */
         tide_run_close(TAKE(*ret_run));
     return code;
