@@ -58,6 +58,7 @@ void bench_history(const struct bench *b); /* random checkpoint, opening, forks 
 void bench_sizes(const struct bench *b);
 void bench_start(const struct bench *b);
 void bench_runs(const struct bench *b);     /* steps, resuming */
+void bench_resumes(const struct bench *b);  /* of long chains */
 void bench_steps(const struct bench *b);    /* steps that may be done again: threads, processes */
 void bench_recovery(const struct bench *b); /* interrupted runs among very many sessions */
 void bench_agent(const struct bench *b);    /* turns of the agent */
