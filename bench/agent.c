@@ -221,21 +221,6 @@ static void *chat_thread(void *arg)
     return NULL;
 }
 
-/* The most memory that this process ever held, in bytes. */
-static double peak_bytes(void)
-{
-    FILE *f = fopen("/proc/self/status", "r");
-    char line[200];
-    long kib = 0;
-
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return (double)kib * 1024;
-}
-
 /* In a process of its own: what it holds at most, the time, and the processor time, into a pipe. */
 static void many_child(const struct bench *b, const char *script, int out)
 {

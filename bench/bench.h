@@ -24,6 +24,7 @@ tide_step_fn step_nothing; /* the work of a step that has none */
 
 double now_s(void);
 double median(double *values, size_t n); /* sorts them */
+double peak_bytes(void);                 /* the most memory that this process ever held */
 
 tide_store *store_new(const struct bench *b, const char *name); /* fresh */
 tide_store *store_again(const struct bench *b, const char *name);
