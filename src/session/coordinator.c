@@ -77,7 +77,8 @@ enum tide_code run_draft_started(struct draft *d, struct tide_session *s, const 
 static enum tide_code draft_resumed(struct draft *d, struct tide_session *s, const struct tide_run_options *opt,
                                     bool by_default, struct tide_err *err)
 {
-    static const char *const known[] = {"argv", "cwd", "env", "path", "program", "program_digest", NULL};
+    static const char *const known[] = {"argv",           "cwd",          "env", "path", "program",
+                                        "program_digest", "program_stat", NULL};
     const struct run *r = &s->state->ledger.run;
     enum tide_code code;
 
