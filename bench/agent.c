@@ -107,8 +107,8 @@ static double cpu_s(void)
 
 /* ---- processor time ------------------------------------------------------------------------------------------------ */
 
-/* In memory, so that the disk is left out. Seconds of processor time a turn. */
-static double cpu_of_turn(const char *script, int prompts)
+/* In memory, so that the disk is left out. Seconds of processor time a turn, of prompts from `from` on in each session. */
+static double cpu_of_turn(const char *script, int sessions, int from, int prompts)
 {
     const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     char dir[] = "/dev/shm/tidemark-bench-XXXXXX", path[64], command[80];
@@ -119,16 +119,17 @@ static double cpu_of_turn(const char *script, int prompts)
     must_sys(mkdtemp(dir) != NULL, dir);
     snprintf(path, sizeof path, "%s/agent.db", dir);
     must(tide_store_open(path, &opt, &store, &err), &err, "open");
-    for (int i = 0; i < prompts / 10; i++) {
+    for (int i = 0; i < sessions; i++) {
         tide_session *s;
         tide_agent *a;
         double start;
 
         must(tide_session_create(store, NULL, NULL, &s, &err), &err, "create");
         a = agent_new(s, script, NULL, NULL);
-        say(a);
+        for (int k = 1; k < from; k++)
+            say(a);
         start = cpu_s();
-        for (int k = 0; k < 10; k++)
+        for (int k = 0; k < prompts; k++)
             say(a);
         used += cpu_s() - start;
         tide_agent_free(a);
@@ -137,7 +138,7 @@ static double cpu_of_turn(const char *script, int prompts)
     tide_store_close(store);
     snprintf(command, sizeof command, "rm -r %s", dir);
     must_sys(system(command) == 0, command);
-    return used / (2.0 * prompts);
+    return used / (2.0 * sessions * prompts);
 }
 
 static void bench_cpu(const struct bench *b, const char *script)
@@ -146,10 +147,26 @@ static void bench_cpu(const struct bench *b, const char *script)
     char measured[64];
 
     for (int i = 0; i < ROUNDS; i++)
-        took[i] = cpu_of_turn(script, b->quick ? 20 : 300);
+        took[i] = cpu_of_turn(script, b->quick ? 2 : 30, 2, 10);
     snprintf(measured, sizeof measured, "%.0f us of processor time", median(took, ROUNDS) * 1e6);
     row("a turn of the agent, half of them with one tool", measured, "300 us; store in memory",
         median(took, ROUNDS) / 300e-6, "<=", 1);
+}
+
+/* The script provider sends nothing: what is measured is all but the sending of the request. */
+static void bench_cpu_late(const struct bench *b, const char *script)
+{
+    double early[ROUNDS], late[ROUNDS], ratio[ROUNDS];
+    char measured[80], beside[80];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        early[i] = cpu_of_turn(script, b->quick ? 2 : 20, 8, 5); /* turns 15 to 24 */
+        late[i] = cpu_of_turn(script, 1, b->quick ? 50 : LONG_TURNS / 2 - 50, b->quick ? 10 : 100);
+        ratio[i] = late[i] / early[i];
+    }
+    snprintf(measured, sizeof measured, "%.0f us of processor time, without sending", median(late, ROUNDS) * 1e6);
+    snprintf(beside, sizeof beside, "turn 20: %.0f us", median(early, ROUNDS) * 1e6);
+    row("turn 2,000 of a conversation", measured, beside, median(ratio, ROUNDS), "<=", 1.5);
 }
 
 /* ---- syncs --------------------------------------------------------------------------------------------------------- */
@@ -202,21 +219,6 @@ static void *chat_thread(void *arg)
     tide_agent_free(a);
     tide_session_close(s);
     return NULL;
-}
-
-/* The most memory that this process ever held, in bytes. */
-static double peak_bytes(void)
-{
-    FILE *f = fopen("/proc/self/status", "r");
-    char line[200];
-    long kib = 0;
-
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return (double)kib * 1024;
 }
 
 /* In a process of its own: what it holds at most, the time, and the processor time, into a pipe. */
@@ -323,6 +325,7 @@ void bench_agent(const struct bench *b)
     write_script(slow_plain, false, 20);
     write_script(slow_tool, true, 20);
     bench_cpu(b, with_tool);
+    bench_cpu_late(b, with_tool);
     bench_syncs(b, "syncs of a plain turn", slow_plain, 1);
     bench_syncs(b, "syncs of a turn with one tool, and the turn that ends it", slow_tool, 2);
     bench_many(b, with_tool);

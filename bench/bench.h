@@ -24,6 +24,7 @@ tide_step_fn step_nothing; /* the work of a step that has none */
 
 double now_s(void);
 double median(double *values, size_t n); /* sorts them */
+double peak_bytes(void);                 /* the most memory that this process ever held */
 
 tide_store *store_new(const struct bench *b, const char *name); /* fresh */
 tide_store *store_again(const struct bench *b, const char *name);
@@ -58,6 +59,7 @@ void bench_history(const struct bench *b); /* random checkpoint, opening, forks 
 void bench_sizes(const struct bench *b);
 void bench_start(const struct bench *b);
 void bench_runs(const struct bench *b);     /* steps, resuming */
+void bench_resumes(const struct bench *b);  /* of long chains */
 void bench_steps(const struct bench *b);    /* steps that may be done again: threads, processes */
 void bench_recovery(const struct bench *b); /* interrupted runs among very many sessions */
 void bench_agent(const struct bench *b);    /* turns of the agent */

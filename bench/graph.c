@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bench.h"
 
@@ -17,6 +19,9 @@
 #define ROUNDS 5
 #define ITEMS 40000
 #define ITEMS_FEW 1000
+#define ITEMS_MOST 100000
+#define BRANCHES 4000
+#define BRANCHES_FEW 1000
 #define SYNC "{\"async_checkpoint\":false}"
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------- */
@@ -223,11 +228,43 @@ static double map_over(tide_store *store, tide_graph *g, int items, enum tide_co
     return took;
 }
 
+struct longest {
+    double seconds, bytes; /* an item: its time, and of the most memory that was held at once */
+};
+
+/* In a process of its own, so that the memory is its. */
+static struct longest longest_map(const struct bench *b, tide_graph *g, int items, enum tide_code want)
+{
+    struct longest l = {0, 0};
+    int pair[2], status;
+    pid_t pid;
+
+    must_sys(pipe(pair) == 0, "pipe");
+    pid = fork();
+    must_sys(pid >= 0, "fork");
+    if (pid == 0) {
+        tide_store *store = store_new(b, "longest");
+        double before = peak_bytes();
+
+        l.seconds = map_over(store, g, items, want) / items;
+        l.bytes = (peak_bytes() - before) / items;
+        must_sys(write(pair[1], &l, sizeof l) == (ssize_t)sizeof l, "pipe");
+        _exit(0);
+    }
+    must_sys(waitpid(pid, &status, 0) == pid && status == 0, "child");
+    must_sys(read(pair[0], &l, sizeof l) == (ssize_t)sizeof l, "pipe");
+    close(pair[0]);
+    close(pair[1]);
+    return l;
+}
+
 /* A map, whose items are Lua or callbacks, pure; `rest` of the graph. */
 static void bench_map(const struct bench *b, const char *kind, const char *node, const char *rest, enum tide_code want)
 {
     int n = b->quick ? 2000 : ITEMS;
+    int most = b->quick ? 4000 : ITEMS_MOST;
     double many[ROUNDS], few[ROUNDS], each;
+    struct longest l;
     tide_store *store = store_new(b, "map");
     char json[512], what[80], measured[80], beside[80];
     struct tide_err err;
@@ -243,8 +280,9 @@ static void bench_map(const struct bench *b, const char *kind, const char *node,
         few[i] = map_over(store, g, ITEMS_FEW, want) / ITEMS_FEW;
         many[i] = map_over(store, g, n, want);
     }
-    tide_graph_free(g);
     tide_store_close(store);
+    l = longest_map(b, g, most, want);
+    tide_graph_free(g);
     each = median(many, ROUNDS) / n;
     snprintf(what, sizeof what, "map of 40,000 items, %s", kind);
     snprintf(measured, sizeof measured, "%.2f s", median(many, ROUNDS));
@@ -252,6 +290,62 @@ static void bench_map(const struct bench *b, const char *kind, const char *node,
     snprintf(measured, sizeof measured, "%.0f us an item", each * 1e6);
     snprintf(beside, sizeof beside, "%.0f us an item of 1,000", median(few, ROUNDS) * 1e6);
     row("the same, an item", measured, beside, each / median(few, ROUNDS), "<=", 3);
+    snprintf(measured, sizeof measured, "%.0f us an item", l.seconds * 1e6);
+    row("the same of 100,000 items", measured, beside, l.seconds / median(few, ROUNDS), "<=", 3);
+    snprintf(measured, sizeof measured, "%.0f MiB: %.0f B an item", l.bytes * most / 1048576, l.bytes);
+    row("the same, peak memory more", measured, "2048 B an item", l.bytes / 2048, "<=", 1);
+}
+
+/* ---- wide graphs ----------------------------------------------------------------------------------------------------- */
+
+/* One node, then n at once, then one that all of them lead to. Seconds for it. */
+static double run_wide(tide_store *store, int n)
+{
+    static const char node[] = "{\"id\":\"%s%d\",\"type\":\"function\",\"callback\":\"trivial\",\"effect\":"
+                               "\"pure\",\"nullable_outputs\":[\"k%d\"],\"outputs\":[\"k%d\"]}";
+    char *json = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&json, &len);
+    struct tide_err err;
+    tide_graph *g;
+    double took;
+
+    must_sys(f != NULL, "memory");
+    fprintf(f, "{\"tidemark_graph\":1,\"id\":\"wide\",\"entry\":\"n0\",\"max_steps\":0,\"nodes\":[");
+    for (int i = 0; i < n + 2; i++) {
+        fprintf(f, i ? "," : "");
+        fprintf(f, node, "n", i, i, i);
+    }
+    fprintf(f, "],\"edges\":[");
+    for (int i = 1; i <= n; i++)
+        fprintf(f, "%s{\"from\":\"n0\",\"to\":\"n%d\"},{\"from\":\"n%d\",\"to\":\"n%d\"}", i > 1 ? "," : "", i, i,
+                n + 1);
+    fprintf(f, "]}");
+    must_sys(fclose(f) == 0, "memory");
+    must(tide_graph_parse(json, len, NULL, NULL, NULL, &g, &err), &err, "graph");
+    must(tide_graph_add_callback(g, "trivial", trivial, NULL, &err), &err, "callback");
+    took = execute(store, g, NULL, NULL, TIDE_OK);
+    tide_graph_free(g);
+    free(json);
+    return took;
+}
+
+static void bench_wide(const struct bench *b)
+{
+    int n = b->quick ? 400 : BRANCHES, fewer = b->quick ? 100 : BRANCHES_FEW;
+    double many[ROUNDS], few[ROUNDS], ratio[ROUNDS];
+    tide_store *store = store_new(b, "wide");
+    char measured[64], beside[64];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        few[i] = run_wide(store, fewer) / fewer;
+        many[i] = run_wide(store, n) / n;
+        ratio[i] = many[i] / few[i];
+    }
+    tide_store_close(store);
+    snprintf(measured, sizeof measured, "%.0f us a branch", median(many, ROUNDS) * 1e6);
+    snprintf(beside, sizeof beside, "%.0f us a branch of 1,000", median(few, ROUNDS) * 1e6);
+    row("graph of 4,000 branches at once, pure callbacks", measured, beside, median(ratio, ROUNDS), "<=", 3);
 }
 
 /* ---- going on -------------------------------------------------------------------------------------------------------- */
@@ -303,5 +397,6 @@ void bench_graph(const struct bench *b)
     bench_map(b, "pure, callbacks", "\"type\":\"function\",\"callback\":\"trivial\",\"effect\":\"pure\"", "", TIDE_OK);
     bench_map(b, "all fail, wait_all", "\"type\":\"lua\",\"retries\":0,\"code\":\"error('no')\"",
               ",\"branch_failure\":\"wait_all\"", TIDE_FAILED);
+    bench_wide(b);
     bench_late(b);
 }

@@ -48,6 +48,20 @@ double median(double *values, size_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+double peak_bytes(void)
+{
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[200];
+    long kib = 0;
+
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return (double)kib * 1024;
+}
+
 static void path_of(const struct bench *b, const char *name, const char *suffix, char out[512])
 {
     snprintf(out, 512, "%s/%s.db%s", b->dir, name, suffix);

@@ -443,7 +443,7 @@ enum tide_code tide_agent_new(tide_session *s, const struct tide_agent_options *
     a->place.dir = -1;
     a->known_seq = -1;
     a->draft = (struct draft)DRAFT_INIT;
-    a->body = (struct buf)BUF_INIT(SIZE_MAX / 4);
+    a->rendering.body = (struct buf)BUF_INIT(SIZE_MAX / 4);
     a->stream = (struct secret_stream)SECRET_STREAM_INIT;
     keep_options(a, &own);
     if (open_parts(a, err)) {
@@ -478,7 +478,7 @@ void tide_agent_free(tide_agent *a)
     conversation_done(&a->conversation);
     past_effects_done(&a->past);
     draft_done(&a->draft);
-    buf_done(&a->body);
+    buf_done(&a->rendering.body);
     arena_done(&a->scratch);
     if (a->opt.api_key)
         explicit_bzero((char *)(uintptr_t)a->opt.api_key, strlen(a->opt.api_key));

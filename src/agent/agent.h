@@ -61,18 +61,18 @@ struct tide_agent {
     struct map real; /* id of a call -> its arguments, when they held a secret: here alone, for this process */
     struct secret_stream stream; /* of the answer that is shown while it comes */
     struct past_effects past;
-    struct draft draft;       /* to be appended next */
-    struct buf body;          /* of the request */
-    struct arena scratch;     /* of one turn */
-    int turns;                /* model calls since the prompt, or since it was resumed */
-    bool fresh;               /* the run goes on where it was cut: a pause between attempts is not begun anew */
-    bool begun;               /* something was appended since it was called */
-    atomic_int stop;          /* STOP_… */
-    atomic_bool in_trouble;   /* the store cannot be written; said once */
-    int64_t looked_ns;        /* when others' wishes were last looked at */
-    const char *stop_text;    /* of a hook that stopped it: its name and reason; in the scratch arena */
-    struct tide_err broken;   /* what went wrong inside a callback of the provider */
-    struct model_fault fault; /* of the latest attempt */
+    struct draft draft;         /* to be appended next */
+    struct rendering rendering; /* of the latest request; what the next one begins with is kept */
+    struct arena scratch;       /* of one turn */
+    int turns;                  /* model calls since the prompt, or since it was resumed */
+    bool fresh;                 /* the run goes on where it was cut: a pause between attempts is not begun anew */
+    bool begun;                 /* something was appended since it was called */
+    atomic_int stop;            /* STOP_… */
+    atomic_bool in_trouble;     /* the store cannot be written; said once */
+    int64_t looked_ns;          /* when others' wishes were last looked at */
+    const char *stop_text;      /* of a hook that stopped it: its name and reason; in the scratch arena */
+    struct tide_err broken;     /* what went wrong inside a callback of the provider */
+    struct model_fault fault;   /* of the latest attempt */
     char token[TIDE_TOKEN_SIZE];
     bool text_shown;                            /* something of this attempt */
     bool drift_looked;                          /* whether what is rendered now differs from what is stored */
@@ -154,6 +154,13 @@ void agent_started(struct tide_agent *a, const char *task);
 enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *token, struct tide_err *err) MUST_CHECK;
 
 /* ---- model_call.c: the draft holds what comes of it */
+
+/*
+ * Renders a request for this conversation, and behind it what is asked for besides (`wish`; empty: nothing). Only what is new
+ * since the latest one is rendered and digested. Returns how many messages it has.
+ */
+size_t conversation_render(struct conversation *t, const struct provider *p, struct model_request *request,
+                           struct str wish, struct arena *scratch, struct rendering *k, char digest[DIGEST_NAME_SIZE]);
 enum tide_code agent_ask(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
 
 /* A summary in place of all that was said: into the draft when the model has given one, and nothing else is when not. */

@@ -259,6 +259,7 @@ static size_t find_call(const struct conversation *t, struct str id)
 static void drop_messages(struct conversation *t, size_t from, size_t to)
 {
     INVARIANT(from <= to && to < t->n);
+    t->settled = 0;
     for (size_t i = from; i <= to; i++) {
         INVARIANT(t->bytes >= bytes_of(t->said[i]));
         t->bytes -= bytes_of(t->said[i]);
@@ -527,13 +528,20 @@ static size_t take_turn(const struct conversation *t, size_t from, struct model_
     return end;
 }
 
-const struct model_message *conversation_messages(const struct conversation *t, struct arena *a, size_t *ret_n)
+const struct model_message *conversation_messages(const struct conversation *t, struct arena *a, struct str wish,
+                                                  size_t *ret_n, size_t *ret_settled)
 {
-    struct model_message *m = arena_alloc(a, (t->n + 1) * sizeof(*m));
+    struct model_message *m = arena_alloc(a, (t->n - t->settled + 1) * sizeof(*m));
 
-    for (size_t i = 0; i < t->n;)
-        i = take_turn(t, i, m + i);
-    *ret_n = t->n;
+    INVARIANT(t->settled <= t->n);
+    *ret_settled = 0;
+    for (size_t i = t->settled; i < t->n;) {
+        *ret_settled = i - t->settled;
+        i = take_turn(t, i, m + *ret_settled);
+    }
+    *ret_n = t->n - t->settled;
+    if (wish.len)
+        m[(*ret_n)++] = (struct model_message){.role = TIDE_ROLE_USER, .text = wish};
     return m;
 }
 

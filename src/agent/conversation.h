@@ -57,6 +57,7 @@ struct conversation {
     int64_t budgets;        /* how often more was allowed */
     int64_t budget_answers; /* and how often that was asked and answered */
     size_t bytes;           /* of all texts */
+    size_t settled;         /* messages that the latest request began with, and that nothing has changed since */
     struct arena scratch;
 };
 
@@ -84,8 +85,13 @@ struct str conversation_system(const struct conversation *t, struct str *ret_ins
 /* Whether a hook has spoken last, and wants an answer. */
 bool conversation_is_urged(const struct conversation *t);
 
-/* The messages as a request has them; the array is in the arena, the texts are the conversation's. */
-const struct model_message *conversation_messages(const struct conversation *t, struct arena *a, size_t *ret_n);
+/*
+ * The messages as a request has them, behind the settled ones, and behind all what is asked for besides (`wish`; empty: nothing).
+ * The array is in the arena, the texts are the conversation's. The first *ret_settled of these are at their place for good,
+ * unless something is left out: the latest turn may still grow.
+ */
+const struct model_message *conversation_messages(const struct conversation *t, struct arena *a, struct str wish,
+                                                  size_t *ret_n, size_t *ret_settled);
 
 /* The text of the latest answer; empty when there is none. */
 struct str conversation_answer(const struct conversation *t);

@@ -77,21 +77,23 @@ static void look_for_drift(struct tide_agent *a, struct str list)
                         "sent (refresh_prompt reads them again)");
 }
 
-/* The conversation, and behind it what is asked for besides (empty: nothing). */
-static const struct model_message *messages_with(struct tide_agent *a, struct str wish, size_t *ret_n)
+size_t conversation_render(struct conversation *t, const struct provider *p, struct model_request *request,
+                           struct str wish, struct arena *scratch, struct rendering *k, char digest[DIGEST_NAME_SIZE])
 {
-    const struct model_message *said = conversation_messages(&a->conversation, &a->scratch, ret_n);
-    struct model_message *all;
+    size_t before, settled;
 
-    if (!wish.len)
-        return said;
-    all = arena_alloc(&a->scratch, (*ret_n + 1) * sizeof(*all));
-    memcpy(all, said, *ret_n * sizeof(*all));
-    all[(*ret_n)++] = (struct model_message){.role = TIDE_ROLE_USER, .text = wish};
-    return all;
+    if (!t->settled)
+        k->settled = 0; /* what was sent before is not what begins this one */
+    if (!provider_render_head(p, request, k))
+        t->settled = 0;
+    before = t->settled;
+    request->messages = conversation_messages(t, scratch, wish, &request->n_messages, &settled);
+    provider_render_rest(p, request, settled, k, digest);
+    t->settled += settled;
+    return before + request->n_messages;
 }
 
-/* Renders the request into a->body and puts llm.request into the draft. */
+/* Renders the request into a->rendering and puts llm.request into the draft. */
 static void make_request(struct tide_agent *a, int64_t turn, struct str wish)
 {
     AUTO(buf_done) struct buf list = BUF_INIT(SIZE_MAX / 4);
@@ -99,8 +101,8 @@ static void make_request(struct tide_agent *a, int64_t turn, struct str wish)
     struct model_request req = {.model = str_from(a->model), .max_tokens = a->opt.max_answer_tokens};
     struct json_out *o;
     struct str offered;
-    size_t instructions_at = 0;
-    char digest[17];
+    size_t instructions_at = 0, n;
+    char digest[DIGEST_NAME_SIZE], request_digest[DIGEST_NAME_SIZE];
 
     if (anew || !a->drift_looked)
         agent_render_tools(a, &list);
@@ -109,12 +111,10 @@ static void make_request(struct tide_agent *a, int64_t turn, struct str wish)
     look_for_drift(a, offered);
     req.system = anew ? render_system(a, &instructions_at) : str_from(a->conversation.system);
     req.tools = anew ? offered : str_from(a->conversation.tools);
-    req.messages = messages_with(a, wish, &req.n_messages);
     req.answers_left_out = a->conversation.answers_left_out;
     if (a->nested)
         req.part = nested_part(a);
-    buf_clear(&a->body);
-    provider_render(a->provider, &req, &a->body);
+    n = conversation_render(&a->conversation, a->provider, &req, wish, &a->scratch, &a->rendering, request_digest);
     o = agent_open(a, "llm.request", turn);
     json_out_kstr(o, STR("provider"), str_from(a->type));
     json_out_kstr(o, STR("model"), req.model);
@@ -122,9 +122,8 @@ static void make_request(struct tide_agent *a, int64_t turn, struct str wish)
     json_out_kstr(o, STR("system_digest"), str_from(digest));
     digest_name(digest, req.tools);
     json_out_kstr(o, STR("tools_digest"), str_from(digest));
-    digest_name(digest, buf_view(&a->body));
-    json_out_kstr(o, STR("request_digest"), str_from(digest));
-    json_out_kint(o, STR("messages"), (int64_t)req.n_messages);
+    json_out_kstr(o, STR("request_digest"), str_from(request_digest));
+    json_out_kint(o, STR("messages"), (int64_t)n);
     if (wish.len)
         json_out_kstr(o, STR("purpose"), STR("compact"));
     if (anew) {
@@ -274,7 +273,7 @@ static enum tide_code attempts(struct tide_agent *a, int64_t turn, struct model_
         buf_clear(&a->stream.held);
         INVARIANT(attempt >= 0 && !a->draft.n); /* what is asked is on its way to the disk */
         agent_unlock(a);
-        code = provider_call(a->provider, buf_view(&a->body), attempt, &listener, ret, &a->fault, err);
+        code = provider_call(a->provider, buf_view(&a->rendering.body), attempt, &listener, ret, &a->fault, err);
         agent_lock(a);
         if (code)
             secrets_clean_line(a->s->store->secrets, a->fault.message, sizeof(a->fault.message));

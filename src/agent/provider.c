@@ -10,6 +10,7 @@
 
 #include "agent/http.h"
 #include "agent/provider_internal.h"
+#include "base/invariant.h"
 
 #define CONNECT_MS 10000
 #define FIRST_BYTE_MS 120000
@@ -232,7 +233,62 @@ void name_member(struct json_out *o, struct str name, size_t max)
 
 void provider_render(const struct provider *p, const struct model_request *request, struct buf *out)
 {
-    p->ops->render(p, request, out);
+    struct render r = {.o = json_out_to(out)};
+
+    p->ops->begin(p, request, &r);
+    for (size_t i = 0; i < request->n_messages; i++)
+        p->ops->message(&r, &request->messages[i]);
+    p->ops->end(request, &r);
+}
+
+bool provider_render_head(const struct provider *p, const struct model_request *request, struct rendering *k)
+{
+    AUTO(buf_done) struct buf head = BUF_INIT(k->body.max);
+    struct render r = {.o = json_out_to(&head)};
+
+    p->ops->begin(p, request, &r);
+    if (k->settled && k->head == head.len && !k->body.failed && memcmp(k->body.ptr, head.ptr, head.len) == 0) {
+        k->body.len = k->settled;
+        return true;
+    }
+    buf_clear(&k->body);
+    buf_add_str(&k->body, buf_view(&head));
+    k->head = k->settled = head.len;
+    k->at = r;
+    digest_begin(&k->digest, NULL);
+    digest_add(&k->digest, head.ptr, head.len);
+    return false;
+}
+
+/* What was rendered up to here begins the next request, too. */
+static void settle_rendering(struct rendering *k, const struct render *r)
+{
+    digest_add(&k->digest, k->body.ptr + k->settled, k->body.len - k->settled);
+    k->settled = k->body.len;
+    k->at = *r;
+}
+
+void provider_render_rest(const struct provider *p, const struct model_request *request, size_t n_settled,
+                          struct rendering *k, char digest[DIGEST_NAME_SIZE])
+{
+    struct render r = k->at;
+    struct digest_state d;
+
+    INVARIANT(n_settled <= request->n_messages && k->body.len == k->settled);
+    r.o.buf = &k->body;
+    for (size_t i = 0; i < request->n_messages; i++) {
+        if (i == n_settled)
+            settle_rendering(k, &r);
+        p->ops->message(&r, &request->messages[i]);
+    }
+    p->ops->end(request, &r);
+    if (r.block_end && r.block_end < k->settled) { /* nothing was said behind it, so that its last block was marked */
+        k->settled = 0;
+        digest_begin(&k->digest, NULL);
+    }
+    d = k->digest;
+    digest_add(&d, k->body.ptr + k->settled, k->body.len - k->settled);
+    digest_end_name(&d, digest);
 }
 
 enum tide_code provider_call(struct provider *p, struct str body, int attempt, const struct model_listener *listener,

@@ -8,7 +8,9 @@
 
 #include "agent/model.h"
 #include "base/buf.h"
+#include "base/digest.h"
 #include "base/err.h"
+#include "base/json.h"
 
 struct provider_config {
     const char *type;                              /* anthropic, openai, script */
@@ -52,6 +54,32 @@ static inline void provider_closep(struct provider **p)
 
 /* The body of the request. Pure: the same request gives the same bytes. */
 void provider_render(const struct provider *p, const struct model_request *request, struct buf *out);
+
+/* Where a rendering is, between two messages. */
+struct render {
+    struct json_out o;
+    const char *side; /* whose message is open; NULL: none is */
+    size_t block_end; /* of the last block: where its closing brace is; 0: there is none */
+    int64_t answers;  /* of the assistant, so far */
+};
+
+/* The body of the latest request of a conversation, and what of it the next one begins with. */
+struct rendering {
+    struct buf body;
+    size_t head, settled; /* bytes of it: before the messages; before those that may still change. 0: none are kept */
+    struct render at;     /* where it was then */
+    struct digest_state digest; /* of the settled bytes */
+};
+
+/*
+ * The same bytes as provider_render(), in two calls: only what is new is rendered and digested. The first renders what comes
+ * before the messages: false when that has changed, or nothing is kept: then the request begins anew, with its first message.
+ * The second takes the messages behind the settled ones. Of these `n_settled` are settled now: they must be the beginning of
+ * the next request as well.
+ */
+bool provider_render_head(const struct provider *p, const struct model_request *request, struct rendering *k);
+void provider_render_rest(const struct provider *p, const struct model_request *request, size_t n_settled,
+                          struct rendering *k, char digest[DIGEST_NAME_SIZE]);
 
 /*
  * One attempt (from 0) at this body. TIDE_OK: the whole answer is there. Else *ret_fault says why, and err says it in one

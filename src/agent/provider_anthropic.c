@@ -16,12 +16,6 @@
 
 /* ---- rendering ----------------------------------------------------------------------------------------------------- */
 
-struct render {
-    struct json_out o;
-    const char *side; /* whose message is open; NULL: none is */
-    size_t block_end; /* of the last block: where its closing brace is; 0: there is none */
-};
-
 static void close_message(struct render *r)
 {
     if (!r->side)
@@ -109,7 +103,7 @@ static void image_block(struct render *r, const struct model_image *image)
     end_block(r);
 }
 
-static void put_message(struct render *r, const struct model_message *m)
+static void render_message(struct render *r, const struct model_message *m)
 {
     if (m->role == TIDE_ROLE_ASSISTANT)
         put_assistant(r, m);
@@ -120,24 +114,6 @@ static void put_message(struct render *r, const struct model_message *m)
             image_block(r, &m->images[i]);
         text_block(r, "user", m->text);
     }
-}
-
-static void put_messages(struct json_out *o, const struct model_request *request)
-{
-    struct render r;
-
-    json_out_key(o, STR("messages"));
-    json_out_begin(o, '[');
-    r = (struct render){.o = *o};
-    for (size_t i = 0; i < request->n_messages; i++)
-        put_message(&r, &request->messages[i]);
-    close_message(&r);
-    if (r.block_end && !o->buf->failed) { /* what follows the last block are three brackets, which are written again */
-        o->buf->len = r.block_end;
-        buf_add_str(o->buf, STR("," CACHE_MARK "}]}"));
-    }
-    *o = r.o;
-    json_out_end(o, ']');
 }
 
 static void system_text(struct json_out *o, struct str text)
@@ -154,20 +130,34 @@ static void system_text(struct json_out *o, struct str text)
     json_out_end(o, ']');
 }
 
-static void render_request(const struct provider *p, const struct model_request *request, struct buf *out)
+static void begin_request(const struct provider *p, const struct model_request *request, struct render *r)
 {
-    struct json_out o = json_out_to(out);
+    struct json_out *o = &r->o;
 
     (void)p;
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("model"), request->model);
-    json_out_kint(&o, STR("max_tokens"), request->max_tokens > 0 ? request->max_tokens : DEFAULT_MAX_TOKENS);
-    json_out_kbool(&o, STR("stream"), true);
-    system_text(&o, request->system);
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("model"), request->model);
+    json_out_kint(o, STR("max_tokens"), request->max_tokens > 0 ? request->max_tokens : DEFAULT_MAX_TOKENS);
+    json_out_kbool(o, STR("stream"), true);
+    system_text(o, request->system);
     if (request->tools.len > 2) /* "[]": none */
-        json_out_kraw(&o, STR("tools"), request->tools);
-    put_messages(&o, request);
-    json_out_end(&o, '}');
+        json_out_kraw(o, STR("tools"), request->tools);
+    json_out_key(o, STR("messages"));
+    json_out_begin(o, '[');
+}
+
+static void end_request(const struct model_request *request, struct render *r)
+{
+    struct buf *out = r->o.buf;
+
+    (void)request;
+    close_message(r);
+    if (r->block_end && !out->failed) { /* what follows the last block are three brackets, which are written again */
+        out->len = r->block_end;
+        buf_add_str(out, STR("," CACHE_MARK "}]}"));
+    }
+    json_out_end(&r->o, ']');
+    json_out_end(&r->o, '}');
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
@@ -283,7 +273,9 @@ static void on_event(struct reply *r, const struct json *event)
 
 const struct provider_ops provider_anthropic = {
     .type = "anthropic",
-    .render = render_request,
+    .begin = begin_request,
+    .message = render_message,
+    .end = end_request,
     .call = wire_call,
     .base_url = "https://api.anthropic.com",
     .path = "/v1/messages",

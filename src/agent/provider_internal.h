@@ -101,7 +101,10 @@ struct provider {
 
 struct provider_ops {
     const char *type;
-    void (*render)(const struct provider *p, const struct model_request *request, struct buf *out);
+    /* A request: up to its list of messages, one of them, and what comes behind them. */
+    void (*begin)(const struct provider *p, const struct model_request *request, struct render *r);
+    void (*message)(struct render *r, const struct model_message *m);
+    void (*end)(const struct model_request *request, struct render *r);
     /* Sets *ret_answer and gives true, or sets *f. */
     bool (*call)(struct provider *p, struct str body, int attempt, const struct model_listener *listener,
                  struct model_answer *ret_answer, struct model_fault *f);

@@ -85,8 +85,10 @@ static void user_with_images(struct json_out *o, const struct model_message *m)
     json_out_end(o, '}');
 }
 
-static void put_message(struct json_out *o, const struct model_message *m)
+static void render_message(struct render *r, const struct model_message *m)
 {
+    struct json_out *o = &r->o;
+
     if (m->role == TIDE_ROLE_ASSISTANT) {
         put_assistant(o, m);
     } else if (m->role == TIDE_ROLE_TOOL) {
@@ -99,17 +101,6 @@ static void put_message(struct json_out *o, const struct model_message *m)
     } else {
         text_message(o, STR("user"), m->text);
     }
-}
-
-static void put_messages(struct json_out *o, const struct model_request *request)
-{
-    json_out_key(o, STR("messages"));
-    json_out_begin(o, '[');
-    if (request->system.len)
-        text_message(o, STR("system"), request->system);
-    for (size_t i = 0; i < request->n_messages; i++)
-        put_message(o, &request->messages[i]);
-    json_out_end(o, ']');
 }
 
 /* A member of the tool under this protocol's name for it; left out when the tool has none. */
@@ -145,19 +136,28 @@ static void put_tools(struct json_out *o, struct str list)
     arena_done(&a);
 }
 
-static void render_request(const struct provider *p, const struct model_request *request, struct buf *out)
+static void begin_request(const struct provider *p, const struct model_request *request, struct render *r)
 {
-    struct json_out o = json_out_to(out);
+    struct json_out *o = &r->o;
 
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("model"), request->model);
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("model"), request->model);
     if (request->max_tokens > 0)
-        json_out_kint(&o, p->own_url ? STR("max_completion_tokens") : STR("max_tokens"), request->max_tokens);
-    json_out_kbool(&o, STR("stream"), true);
-    json_out_kraw(&o, STR("stream_options"), STR("{\"include_usage\":true}"));
-    put_tools(&o, request->tools);
-    put_messages(&o, request);
-    json_out_end(&o, '}');
+        json_out_kint(o, p->own_url ? STR("max_completion_tokens") : STR("max_tokens"), request->max_tokens);
+    json_out_kbool(o, STR("stream"), true);
+    json_out_kraw(o, STR("stream_options"), STR("{\"include_usage\":true}"));
+    put_tools(o, request->tools);
+    json_out_key(o, STR("messages"));
+    json_out_begin(o, '[');
+    if (request->system.len)
+        text_message(o, STR("system"), request->system);
+}
+
+static void end_request(const struct model_request *request, struct render *r)
+{
+    (void)request;
+    json_out_end(&r->o, ']');
+    json_out_end(&r->o, '}');
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
@@ -249,7 +249,9 @@ static void on_event(struct reply *r, const struct json *event)
 
 const struct provider_ops provider_openai = {
     .type = "openai",
-    .render = render_request,
+    .begin = begin_request,
+    .message = render_message,
+    .end = end_request,
     .call = wire_call,
     .base_url = "https://api.openai.com/v1",
     .path = "/chat/completions",

@@ -3,7 +3,8 @@
  * A provider that answers from a file: demos, tests and measurements need no account and no network.
  *
  * It remembers nothing: the turn is the number of answers that were given so far, those that trimming left out among them,
- * so that a conversation that was cut and is resumed gets the answer that is due. Its own rendering says that number first, where it is found without reading the rest.
+ * so that a conversation that was cut and is resumed gets the answer that is due. Its own rendering says that number last, where
+ * it is found without reading the rest.
  */
 #include "agent/provider_script.h"
 
@@ -14,8 +15,11 @@
 
 /* ---- rendering ----------------------------------------------------------------------------------------------------- */
 
-static void render_message(struct json_out *o, const struct model_message *m)
+static void render_message(struct render *r, const struct model_message *m)
 {
+    struct json_out *o = &r->o;
+
+    r->answers += m->role == TIDE_ROLE_ASSISTANT;
     json_out_begin(o, '{');
     json_out_kstr(o, STR("role"), str_from(tide_role_name(m->role)));
     if (m->role == TIDE_ROLE_TOOL)
@@ -38,50 +42,44 @@ static void render_message(struct json_out *o, const struct model_message *m)
     json_out_end(o, '}');
 }
 
-static void render_request(const struct provider *p, const struct model_request *request, struct buf *out)
+static void begin_request(const struct provider *p, const struct model_request *request, struct render *r)
 {
-    struct json_out o = json_out_to(out);
-    int64_t answers = request->answers_left_out;
+    struct json_out *o = &r->o;
 
     (void)p;
-    for (size_t i = 0; i < request->n_messages; i++)
-        answers += request->messages[i].role == TIDE_ROLE_ASSISTANT;
-    json_out_begin(&o, '{');
-    json_out_kint(&o, STR("turn"), answers);
-    json_out_kstr_opt(&o, STR("part"), request->part);
-    json_out_kstr(&o, STR("model"), request->model);
-    json_out_kint(&o, STR("max_tokens"), request->max_tokens);
-    json_out_kstr(&o, STR("system"), request->system);
-    json_out_kraw(&o, STR("tools"), request->tools.len ? request->tools : STR("[]"));
-    json_out_key(&o, STR("messages"));
-    json_out_begin(&o, '[');
-    for (size_t i = 0; i < request->n_messages; i++)
-        render_message(&o, &request->messages[i]);
-    json_out_end(&o, ']');
-    json_out_end(&o, '}');
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("part"), request->part);
+    json_out_kstr(o, STR("model"), request->model);
+    json_out_kint(o, STR("max_tokens"), request->max_tokens);
+    json_out_kstr(o, STR("system"), request->system);
+    json_out_kraw(o, STR("tools"), request->tools.len ? request->tools : STR("[]"));
+    json_out_key(o, STR("messages"));
+    json_out_begin(o, '[');
+}
+
+static void end_request(const struct model_request *request, struct render *r)
+{
+    json_out_end(&r->o, ']');
+    json_out_kint(&r->o, STR("turn"), request->answers_left_out + r->answers);
+    json_out_end(&r->o, '}');
 }
 
 /* ---- answering ----------------------------------------------------------------------------------------------------- */
 
-/* What the request says first: how many answers were given before, and whose it is (as JSON has it; empty: a chat's). */
-static bool read_head(struct str body, int64_t *ret_turn, struct str *ret_part)
+/* What the request says first and last: whose it is (as JSON has it; empty: a chat's), and how many answers were given before. */
+static bool read_ends(struct str body, int64_t *ret_turn, struct str *ret_part)
 {
-    static const struct str head = {"{\"turn\":", 8}, part = {"\"part\":\"", 8};
-    struct str rest;
-    const char *end;
+    static const struct str head = {"{\"part\":\"", 9};
+    const char *name, *quote, *number;
 
-    if (!str_starts(body, head))
+    if (!str_starts(body, head) || body.ptr[body.len - 1] != '}')
         return false;
-    end = memchr(body.ptr + head.len, ',', body.len - head.len);
-    if (!end || !str_to_int64((struct str){body.ptr + head.len, (size_t)(end - body.ptr) - head.len}, ret_turn))
+    name = body.ptr + head.len;
+    quote = memchr(name, '"', body.len - head.len); /* names of nodes hold none */
+    number = (const char *)memrchr(body.ptr, ':', body.len) + 1;
+    if (!quote || !str_to_int64((struct str){number, (size_t)(body.ptr + body.len - 1 - number)}, ret_turn))
         return false;
-    rest = (struct str){end + 1, body.len - (size_t)(end + 1 - body.ptr)};
-    *ret_part = STR("");
-    if (str_starts(rest, part)) {
-        rest = (struct str){rest.ptr + part.len, rest.len - part.len};
-        end = memchr(rest.ptr, '"', rest.len); /* names of nodes hold none */
-        *ret_part = (struct str){rest.ptr, end ? (size_t)(end - rest.ptr) : 0};
-    }
+    *ret_part = (struct str){name, (size_t)(quote - name)};
     return *ret_turn >= 0;
 }
 
@@ -90,7 +88,7 @@ static const struct json *find_turn(const struct script *s, struct str body, int
     const struct part *p;
     struct str part;
 
-    if (!read_head(body, ret_turn, &part)) {
+    if (!read_ends(body, ret_turn, &part)) {
         fault_set(f, "bad_request", 0, "the request is not one that this provider rendered");
         return NULL;
     }
@@ -245,4 +243,5 @@ static bool call_script(struct provider *p, struct str body, int attempt, const 
     return true;
 }
 
-const struct provider_ops provider_script = {.type = "script", .render = render_request, .call = call_script};
+const struct provider_ops provider_script = {
+    .type = "script", .begin = begin_request, .message = render_message, .end = end_request, .call = call_script};

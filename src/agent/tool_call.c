@@ -527,12 +527,15 @@ static void refuse_unknown(struct dealing *c)
 
 static enum tide_code deal_with_call(struct dealing *c, struct tide_err *err)
 {
-    const struct recorded *m = map_get(&c->a->run->done.steps, c->call->id);
+    struct tide_run *run = c->a->run;
+    const struct recorded *m;
     const char *real =
         map_get(&c->a->real, c->call->id); /* as the model gave them, where this process has them still */
-    bool run = true;
-    enum tide_code code;
+    bool go_on = true;
+    enum tide_code code = chain_find(c->a->s, &run->done, &run->done.steps, c->call->id, &m, err);
 
+    if (code)
+        return code;
     INVARIANT(!conversation_has_result(&c->a->conversation, conversation_open(&c->a->conversation), c->call->id));
     c->tool = agent_tool(c->a, c->call->name);
     take_args(c, real ? str_from(real) : c->call->args);
@@ -566,8 +569,8 @@ static enum tide_code deal_with_call(struct dealing *c, struct tide_err *err)
         take_output(c);
         return TIDE_OK;
     }
-    code = ask_permission(c, &run, err);
-    if (code || !run)
+    code = ask_permission(c, &go_on, err);
+    if (code || !go_on)
         return code;
     return agent_stopped(c->a) ? agent_fail_stopped(c->a, err) : run_tool(c, 0, err);
 }

@@ -77,12 +77,21 @@ void digest_of(unsigned char out[DIGEST_SIZE], struct str bytes)
     digest_end(&d, out);
 }
 
-void digest_name(char out[DIGEST_NAME_SIZE], struct str bytes)
+void digest_end_name(struct digest_state *d, char out[DIGEST_NAME_SIZE])
 {
     unsigned char digest[DIGEST_SIZE];
 
-    digest_of(digest, bytes);
+    digest_end(d, digest);
     hex_encode(out, digest, (DIGEST_NAME_SIZE - 1) / 2);
+}
+
+void digest_name(char out[DIGEST_NAME_SIZE], struct str bytes)
+{
+    struct digest_state d;
+
+    digest_begin(&d, NULL);
+    digest_add(&d, bytes.ptr, bytes.len);
+    digest_end_name(&d, out);
 }
 
 int64_t digest_short(const unsigned char key[SHORT_KEY_SIZE], const void *bytes, size_t n)

@@ -31,6 +31,7 @@ void digest_of(unsigned char out[DIGEST_SIZE], struct str bytes); /* unkeyed, of
 #define DIGEST_NAME_SIZE 17
 void digest_name(char out[DIGEST_NAME_SIZE],
                  struct str bytes); /* the first 16 hex digits: tells whether something changed */
+void digest_end_name(struct digest_state *d, char out[DIGEST_NAME_SIZE]);
 
 #define SHORT_KEY_SIZE 16
 /* 64 bits of SipHash-2-4: a check of small records, several times faster than the above. */

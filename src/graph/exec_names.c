@@ -7,6 +7,8 @@
 
 #include "graph/exec.h"
 
+#define ROOM_BESIDE 512 /* bytes: for an item and its index */
+
 static struct str id_at(struct str name, size_t at)
 {
     size_t end = at;
@@ -125,8 +127,12 @@ void place_memory(struct exec *x, struct str frame, const struct json *more, str
 
         for (struct map_entry *e = scope ? map_next(scope, NULL) : NULL; e; e = map_next(scope, e))
             if (!json_get(more, map_key(e)) && sees(&sight, map_key(e)) &&
-                position_value(c, frame, map_key(e)) == e->value) /* no frame above has another */
-                json_out_kraw(&o, map_key(e), str_from(e->value));
+                position_value(c, frame, map_key(e)) == e->value) { /* no frame above has another */
+                struct str value = str_from(e->value);
+
+                buf_reserve(out, value.len + ROOM_BESIDE); /* what follows a big one does not move it again */
+                json_out_kraw(&o, map_key(e), value);
+            }
         at = sight.own ? STR("") : str_from(map_get(&c->position.beneath, at));
     } while (at.len);
     for (const struct json *m = more ? more->first : NULL; m; m = m->next)

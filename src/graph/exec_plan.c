@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "graph/resume.h"
 
+#define LOOK_BACK_MAX 64 /* nodes */
 #define QUESTION_MAX ((size_t)256 << 10)
 #define WAIT_NAME_PLAIN 108 /* and a visit fits into the 128 bytes of a name */
 
@@ -93,12 +94,50 @@ static void look_around_in(struct exec *x, const struct place *p, struct crowd *
     }
 }
 
+enum awaited { AWAITED, NOT_AWAITED, AWAITED_UNKNOWN };
+
+static bool is_open_node(struct exec *x, const struct place *p, size_t node)
+{
+    const struct position *pos = &x->view->content.position;
+    struct str name = str_from(place_beside(&x->scratch, p->frame, p->graph->nodes.at[node].id));
+    const struct task *ready = map_get(&pos->ready, name), *active = map_get(&pos->active, name);
+
+    return (ready && is_open(ready, p->graph)) || (active && is_open(active, p->graph));
+}
+
+/* The same from the node backwards, where few lead to it: a wide graph is not walked for each of its branches. */
+static enum awaited look_back(struct exec *x, const struct place *p)
+{
+    size_t seen[LOOK_BACK_MAX] = {p->node->index}, n = 1;
+
+    for (size_t at = 0; at < n; at++) {
+        const struct spec_node *node = &p->graph->nodes.at[seen[at]];
+
+        if (at && is_open_node(x, p, seen[at]))
+            return AWAITED;
+        for (size_t i = 0; i < node->arcs_in; i++) {
+            size_t from = p->graph->sources[node->first_in + i], k = 0;
+
+            while (k < n && seen[k] != from)
+                k++;
+            if (k == LOOK_BACK_MAX)
+                return AWAITED_UNKNOWN;
+            if (k == n)
+                seen[n++] = from;
+        }
+    }
+    return NOT_AWAITED;
+}
+
 /* Whether another open node of the same frame stands where it can still come to this one. */
 static bool is_awaited(struct exec *x, const struct place *p, struct crowd *c)
 {
     uint32_t self = (uint32_t)p->node->index + 1;
+    enum awaited near = look_back(x, p);
     const uint32_t *from;
 
+    if (near != AWAITED_UNKNOWN)
+        return near == AWAITED;
     if (!c->from || !str_eq(c->frame, p->frame))
         look_around_in(x, p, c);
     from = c->from[p->node->index];

@@ -140,10 +140,10 @@ struct spec_node {
     struct spec_node *node;
     int64_t parallel; /* 0: the graph's */
 
-    size_t index;               /* SPEC_NONE inside a map */
-    size_t first_edge, n_edges; /* in graph->edges */
-    size_t first_arc, n_arcs;   /* in graph->arcs */
-    size_t arcs_in;
+    size_t index;                      /* SPEC_NONE inside a map */
+    size_t first_edge, n_edges;        /* in graph->edges */
+    size_t first_arc, n_arcs;          /* in graph->arcs */
+    size_t first_in, arcs_in;          /* in graph->sources */
     unsigned char digest[DIGEST_SIZE]; /* of its own JSON */
     const struct json *json;
     const char *path; /* "$.nodes[2]" */
@@ -204,6 +204,7 @@ struct spec_graph {
 
     size_t entry_index;
     size_t *by_id;         /* indexes of nodes, sorted by id */
+    size_t *sources;       /* where arcs come from, by where they lead to */
     struct spec_arc *arcs; /* by source, in the order in which they are looked at */
     size_t n_arcs;
     bool max_steps_given;

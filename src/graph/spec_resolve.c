@@ -352,6 +352,14 @@ static void make_arcs(struct spec_parser *p, struct spec_graph *g)
             add_arc(g, n, n->routes.at[r].to_index, NULL, &n->routes.at[r]);
         add_arc(g, n, n->otherwise_index, NULL, NULL);
     }
+    g->sources = arena_alloc(&p->spec->arena, (g->n_arcs + 1) * sizeof(*g->sources));
+    at = 0;
+    for (size_t i = 0; i < g->nodes.n; at += g->nodes.at[i++].arcs_in)
+        g->nodes.at[i].first_in = at;
+    for (size_t i = g->n_arcs; i-- > 0; g->nodes.at[g->arcs[i].to].first_in++)
+        g->sources[g->nodes.at[g->arcs[i].to].first_in] = g->arcs[i].from;
+    for (size_t i = 0; i < g->nodes.n; i++)
+        g->nodes.at[i].first_in -= g->nodes.at[i].arcs_in;
 }
 
 static int str_order(struct str a, struct str b)

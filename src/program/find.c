@@ -7,12 +7,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/digest.h"
 #include "base/mem.h"
 
+#define SETTLED_S 1 /* seconds after which a further change has another time */
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 
 int program_find_exit(enum tide_code code)
@@ -104,25 +108,52 @@ enum tide_code program_find_in(const char *dirs, const char *name, const char *c
     return found(ret_path, name, why_not(buf_cstr(ret_path)), err);
 }
 
-enum tide_code program_digest(const char *path, char ret_hex[PROGRAM_DIGEST_SIZE], struct tide_err *err)
+/* Empty of a file that was changed a moment ago: it may change once more within the same tick of the clock. */
+static void stat_text(int fd, char out[PROGRAM_STAT_SIZE])
+{
+    struct timespec now;
+    struct stat st;
+
+    out[0] = '\0';
+    if (fd >= 0 && fstat(fd, &st) == 0 && clock_gettime(CLOCK_REALTIME, &now) == 0 &&
+        now.tv_sec - st.st_ctime > SETTLED_S)
+        snprintf(out, PROGRAM_STAT_SIZE, "%jx %jx %jd %jd.%09ld %jd.%09ld", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino,
+                 (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (intmax_t)st.st_ctim.tv_sec,
+                 st.st_ctim.tv_nsec);
+}
+
+static enum tide_code digest_file(int fd, const char *path, char ret_hex[PROGRAM_DIGEST_SIZE], struct tide_err *err)
 {
     enum { PIECE = 64 << 10 };
     AUTO(mem_freep) char *piece = mem_alloc(PIECE);
     unsigned char out[DIGEST_SIZE];
     struct digest_state d;
-    enum tide_code code = TIDE_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = -1;
 
     digest_begin(&d, NULL);
     while (fd >= 0 && ((n = read(fd, piece, PIECE)) > 0 || (n < 0 && errno == EINTR)))
         digest_add(&d, piece, n > 0 ? (size_t)n : 0);
     if (n < 0)
-        code = tide_fail_file(err, errno, "read", path);
+        return tide_fail_file(err, errno, "read", path);
+    digest_end(&d, out);
+    hex_encode(ret_hex, out, sizeof(out));
+    return TIDE_OK;
+}
+
+enum tide_code program_digest(const char *path, struct program_file *f, struct tide_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char before[PROGRAM_STAT_SIZE];
+    enum tide_code code = TIDE_OK;
+
+    stat_text(fd, before);
+    if (!before[0] || !f->digest[0] || strcmp(f->stat, before) != 0) {
+        code = digest_file(fd, path, f->digest, err);
+        stat_text(fd, f->stat);
+        if (strcmp(f->stat, before) != 0) /* it changed under our eyes */
+            f->stat[0] = '\0';
+    }
     if (fd >= 0)
         close(fd);
-    digest_end(&d, out);
-    if (!code)
-        hex_encode(ret_hex, out, sizeof(out));
     return code;
 }

@@ -23,6 +23,13 @@ int program_find_exit(enum tide_code code);
 
 /* BLAKE2b of the file in hex. */
 #define PROGRAM_DIGEST_SIZE 65
-enum tide_code program_digest(const char *path, char ret_hex[PROGRAM_DIGEST_SIZE], struct tide_err *err) MUST_CHECK;
+#define PROGRAM_STAT_SIZE 160
+/* A program as it was when it ran last, or is now; empty: not known. */
+struct program_file {
+    char digest[PROGRAM_DIGEST_SIZE]; /* of its bytes */
+    char stat[PROGRAM_STAT_SIZE];     /* device, inode, size, times: while they are the same it is not read again */
+};
+/* Brings *f up to date. */
+enum tide_code program_digest(const char *path, struct program_file *f, struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -89,6 +89,7 @@ static enum tide_code read_log(struct session_program *p, tide_session *session,
     p->program = text_of(p, fields, "program");
     p->path = text_of(p, fields, "path");
     p->digest = text_of(p, fields, "program_digest");
+    p->stat = text_of(p, fields, "program_stat");
     p->env = NULL; /* "A,B" again: in the one form in which names are looked at */
     for (char *const *name = texts_of(p, json_get(fields, STR("env"))); *name; name++)
         p->env = p->env ? arena_printf(&p->arena, "%s,%s", p->env, *name) : *name;
@@ -211,13 +212,16 @@ static enum tide_code check_cwd(const char *cwd, struct tide_err *err)
 
 static void check_digest(struct session_program *p)
 {
-    char hex[PROGRAM_DIGEST_SIZE] = "";
+    struct program_file f = {.digest = ""};
     struct tide_err ignored = {0};
 
-    if (program_digest(p->program, hex, &ignored)) /* executable, but not readable: it is not known then */
+    snprintf(f.digest, sizeof(f.digest), "%s", p->digest ? p->digest : "");
+    snprintf(f.stat, sizeof(f.stat), "%s", p->stat ? p->stat : "");
+    if (program_digest(p->program, &f, &ignored)) /* executable, but not readable: it is not known then */
         return;
-    p->changed = p->digest && strcmp(p->digest, hex) != 0;
-    p->digest = arena_dup(&p->arena, str_from(hex)).ptr;
+    p->changed = p->digest && strcmp(p->digest, f.digest) != 0;
+    p->digest = arena_dup(&p->arena, str_from(f.digest)).ptr;
+    p->stat = arena_dup(&p->arena, str_from(f.stat)).ptr;
 }
 
 enum tide_code session_program_check(struct session_program *p, int *ret_status, struct tide_err *err)
@@ -271,6 +275,7 @@ enum tide_code session_program_fields(const struct session_program *p, const str
     json_out_kstr_opt(&o, STR("path"), str_from(p->path));
     if (p->digest)
         json_out_kstr(&o, STR("program_digest"), str_from(p->digest));
+    json_out_kstr_opt(&o, STR("program_stat"), str_from(p->stat));
     if (p->changed)
         json_out_kbool(&o, STR("program_changed"), true);
     json_out_kint(&o, STR("pid"), child->pid);

@@ -14,6 +14,7 @@ struct session_program {
     const char *env;     /* names of variables it needs, "A,B"; NULL: none */
     const char *program; /* file that argv[0] means; NULL: found by session_program_check() */
     const char *digest;  /* of the file when it ran last; NULL: not known */
+    const char *stat;    /* and what tells that it is still that file; NULL or empty: nothing does */
     bool changed;
 };
 

@@ -77,7 +77,8 @@ enum tide_code run_draft_started(struct draft *d, struct tide_session *s, const 
 static enum tide_code draft_resumed(struct draft *d, struct tide_session *s, const struct tide_run_options *opt,
                                     bool by_default, struct tide_err *err)
 {
-    static const char *const known[] = {"argv", "cwd", "env", "path", "program", "program_digest", NULL};
+    static const char *const known[] = {"argv",           "cwd",          "env", "path", "program",
+                                        "program_digest", "program_stat", NULL};
     const struct run *r = &s->state->ledger.run;
     enum tide_code code;
 
@@ -461,7 +462,9 @@ static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct
     if (code)
         return code;
     (*ret_run)->unsure = true;
-    code = m->opt->flags & RUN_READ_LATER ? TIDE_OK : run_sure(*ret_run, err);
+    if (!(m->opt->flags & RUN_READ_LATER))
+        code = chain_open(s, &(*ret_run)->done, err);
+    (*ret_run)->unsure = code || m->opt->flags & RUN_READ_LATER;
     if (code) /* begun, and cannot go on: say so rather than leave it open */
         tide_run_close(TAKE(*ret_run));
     return code;

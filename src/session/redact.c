@@ -56,6 +56,7 @@ static const char *const words[] = {
     "process_restart",
     "program_changed",
     "program_digest",
+    "program_stat",
     "recorded",
     "redacted",
     "replaced",

@@ -37,9 +37,13 @@ struct recorded {
     char args[17]; /* digest of the arguments */
 };
 
-/* What a chain has done: key -> struct recorded *. */
+/* What a chain has done, as far as its log was read: key -> struct recorded *. */
 struct chain {
     struct map steps, waits, checkpoints; /* checkpoints: key -> char * id */
+    int64_t next, stop;                   /* events from next on, before stop, are not read yet */
+    int64_t run;                          /* number in the session of the run that is read next */
+    char *wait_key;                       /* of the wait that is open there; malloc or NULL */
+    size_t block;                         /* how many are read at a time */
 };
 
 /* A step that was asked for and has not ended. */
@@ -265,6 +269,15 @@ enum tide_code session_refuse_living(struct tide_session *s, struct tide_err *er
 
 /* Reads what the chain of the latest run has done. */
 enum tide_code chain_load(struct tide_session *s, struct chain *ret_chain, struct tide_err *err) MUST_CHECK;
+/* The same when it is asked for, with chain_find(), where what comes later in the log cannot change it. */
+enum tide_code chain_open(struct tide_session *s, struct chain *ret_chain, struct tide_err *err) MUST_CHECK;
+static inline bool chain_is_read(const struct chain *c)
+{
+    return c->next >= c->stop;
+}
+/* What `m`, one of the chain's three, has under this key; NULL: nothing. The log is read as far as it takes to know. */
+enum tide_code chain_find(struct tide_session *s, struct chain *c, const struct map *m, struct str key, void *ret_found,
+                          struct tide_err *err) MUST_CHECK;
 void chain_done(struct chain *c);
 struct recorded *chain_recorded(struct map *m, struct str key); /* made when there is none */
 

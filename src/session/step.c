@@ -222,8 +222,10 @@ static enum tide_code settle_failed(struct tide_run *r, const struct tide_step_s
 static enum tide_code decide_attempt(struct tide_run *r, const struct tide_step_spec *spec, struct attempt *a,
                                      struct tide_step_answer *ret, struct tide_err *err)
 {
-    struct recorded *m = map_get(&r->done.steps, str_from(a->key));
+    struct recorded *m;
 
+    if (chain_find(r->s, &r->done, &r->done.steps, str_from(a->key), &m, err))
+        return err->code;
     memcpy(ret->key, a->idempotency, sizeof ret->key);
     if (m && !same_args(m, a, spec) && m->state != RECORDED_FAILED && !(r->flags & TIDE_RUN_ACCEPT_CHANGE)) {
         text_set(&r->changed_step, str_from(spec->name));
@@ -253,7 +255,7 @@ static bool has_next_use(struct tide_run *r, const struct attempt *a)
     int64_t n = 0;
     bool found;
 
-    INVARIANT(slash);
+    INVARIANT(slash && chain_is_read(&r->done)); /* what is not known to have completed was looked for to the end */
     str_to_int64(str_from(slash + 1), &n);
     INVARIANT(n > 0); /* uses count from 1 */
     buf_add(&next, a->key, (size_t)(slash + 1 - a->key));
@@ -313,6 +315,7 @@ static struct recorded *note_state(struct tide_run *r, const struct attempt *a, 
 {
     struct recorded *m = chain_recorded(&r->done.steps, str_from(a->key));
 
+    INVARIANT(chain_is_read(&r->done)); /* nothing older is to be read over it */
     m->state = state;
     m->run = 0;
     m->seq = r->appended_seq;

@@ -112,7 +112,9 @@ enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_tex
     if (code)
         return code;
     buf_addf(&key, "%s/%s/1", r->chain_id, name);
-    m = map_get(&r->done.waits, buf_view(&key));
+    code = chain_find(r->s, &r->done, &r->done.waits, buf_view(&key), &m, err);
+    if (code)
+        return code;
     if (!m || m->state != RECORDED_ANSWERED)
         return tide_fail(err, TIDE_NOT_FOUND, "wait '%s' has no answer yet", name);
     return run_read_member(r->s, m->seq, "input", ret_answer, err);
@@ -127,9 +129,9 @@ enum tide_code wait_was_defaulted(struct tide_run *r, const char *name, bool *re
 
     *ret = false;
     buf_addf(&key, "%s/%s/1", r->chain_id, name);
-    m = map_get(&r->done.waits, buf_view(&key));
-    if (!m || m->state != RECORDED_ANSWERED)
-        return TIDE_OK;
+    code = chain_find(r->s, &r->done, &r->done.waits, buf_view(&key), &m, err);
+    if (code || !m || m->state != RECORDED_ANSWERED)
+        return code;
     code = run_read_member(r->s, m->seq, "by", &by, err);
     *ret = !code && strcmp(by.ptr, "\"" SETTLED_BY "\"") == 0;
     tide_text_done(&by);
@@ -183,6 +185,7 @@ static void note_wait(struct tide_run *r, const char *key, enum recorded_state s
 {
     struct recorded *m = chain_recorded(&r->done.waits, str_from(key));
 
+    INVARIANT(chain_is_read(&r->done)); /* nothing older is to be read over it */
     m->state = state;
     m->seq = r->appended_seq;
     m->due_ms = due_ms;
@@ -259,9 +262,9 @@ enum tide_code tide_run_wait(tide_run *r, const struct tide_wait_options *given,
     if (code)
         return code;
     key = run_key(r, "wait", NULL, opt->name);
-    m = map_get(&r->done.waits, str_from(key));
-    if (m && m->state == RECORDED_ANSWERED) {
-        code = run_read_member(r->s, m->seq, "input", ret_answer, err);
+    code = chain_find(r->s, &r->done, &r->done.waits, str_from(key), &m, err);
+    if (code || (m && m->state == RECORDED_ANSWERED)) {
+        code = code ? code : run_read_member(r->s, m->seq, "input", ret_answer, err);
         if (code)
             run_unuse(r, "wait", NULL, opt->name);
         return code;
@@ -333,9 +336,11 @@ enum tide_code tide_run_sleep(tide_run *r, const char *name, int64_t due_ms, int
     if (code)
         return code;
     key = run_key(r, "wait", NULL, name);
-    m = map_get(&r->done.waits, str_from(key));
-    if (m && m->state == RECORDED_ANSWERED)
-        return TIDE_OK;
+    code = chain_find(r->s, &r->done, &r->done.waits, str_from(key), &m, err);
+    if (code)
+        run_unuse(r, "wait", NULL, name);
+    if (code || (m && m->state == RECORDED_ANSWERED))
+        return code;
     if (m && m->due_ms) /* it was begun in an earlier run: due then, not anew */
         due_ms = m->due_ms;
     if (ret_due_ms)
@@ -426,7 +431,11 @@ enum tide_code tide_run_checkpoint(tide_run *r, enum tide_checkpoint_type type, 
     if (code)
         return code;
     key = run_key(r, "checkpoint", NULL, tide_checkpoint_type_name(in.type));
-    before = map_get(&r->done.checkpoints, str_from(key));
+    code = chain_find(r->s, &r->done, &r->done.checkpoints, str_from(key), &before, err);
+    if (code) {
+        run_unuse(r, "checkpoint", NULL, tide_checkpoint_type_name(in.type));
+        return code;
+    }
     if (before) {
         snprintf(ret_id, TIDE_ID_SIZE, "%s", before);
         return TIDE_OK;

@@ -110,10 +110,10 @@ static void requests_are_these_bytes(void **state)
     provider_render(d.p, &request, &out);
     assert_string_equal(
         buf_cstr(&out),
-        "{\"turn\":1,\"model\":\"m\",\"max_tokens\":9,\"system\":\"s\",\"tools\":[{\"name\":\"bash\"}],"
+        "{\"part\":\"\",\"model\":\"m\",\"max_tokens\":9,\"system\":\"s\",\"tools\":[{\"name\":\"bash\"}],"
         "\"messages\":[{\"role\":\"user\",\"text\":\"hi \\\"you\\\"\"},{\"role\":\"assistant\",\"text\":\"x\","
         "\"calls\":[{\"id\":\"c\",\"name\":\"bash\",\"args\":{\"a\":1}}]},"
-        "{\"role\":\"tool\",\"call_id\":\"c\",\"text\":\"no\",\"failed\":true}]}");
+        "{\"role\":\"tool\",\"call_id\":\"c\",\"text\":\"no\",\"failed\":true}],\"turn\":1}");
     buf_done(&out);
     desk_close(&d);
 }

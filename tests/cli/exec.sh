@@ -255,6 +255,23 @@ E
 check_is 'a program that has changed runs' other "$(tidemark resume van 2>err)"
 check 'and that is said' grep -q 'vanishes has changed since it ran last: recorded steps return their results from the log' err
 check_is 'and recorded' 1 "$(tidemark log show van | grep -c '"program_changed":true')"
+# One that has not been touched for a moment is known by its size and times, and not read again.
+script still <<'E'
+exit 1
+E
+n=0
+until tidemark exec --session "still-$n" -- ./still >/dev/null 2>&1
+    tidemark log show "still-$n" | grep -q '"program_stat":"'; do
+    n=$((n + 1))
+done
+tidemark resume "still-$n" >/dev/null 2>err
+check_is 'a program that lies still is the same' 0 "$(grep -c 'has changed' err)"
+check_is 'its digest is recorded with each run' 1 "$(tidemark log show "still-$n" | grep -o '"program_digest":"[0-9a-f]*"' | sort -u | wc -l)"
+cp -p still before
+printf '#!/bin/bash\nexit 0\n' >still
+touch -r before still
+tidemark resume "still-$n" >/dev/null 2>err
+check 'one of the same size and time is read, and has changed' grep -q 'still has changed since it ran last' err
 mkdir inside
 (cd inside && tidemark exec --session cwd -- sh -c 'exit 1') >/dev/null 2>&1
 rmdir inside

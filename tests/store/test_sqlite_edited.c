@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include "kit.h"
+#include "store/event.h"
 
 #define COLUMNS_MAX 100
 
@@ -468,6 +469,132 @@ static void a_session_that_sql_has_hidden_is_missed_by_list_and_by_prefix(void *
     free(after);
 }
 
+/* ---- A result in the middle of a log, with a digest that fits it ------------------------------------------------------ */
+
+#define STEPS 600 /* a shorter log is read whole before anything is begun */
+
+static enum tide_code count_up(void *arg, const char *key, struct tide_text *ret, struct tide_err *why)
+{
+    char text[16];
+
+    (void)key;
+    (void)why;
+    snprintf(text, sizeof text, "%d", ++*(int *)arg);
+    *ret = (struct tide_text){strdup(text), strlen(text)};
+    return TIDE_OK;
+}
+
+static enum tide_code do_step(tide_run *r, int *n, struct tide_err *why)
+{
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "count", .effect = TIDE_EFFECT_PURE};
+
+    return tide_run_step(r, &spec, count_up, n, NULL, why);
+}
+
+/* Each step is two events; with one more before them, other steps stand where a reader may stop. */
+static void make_long(struct fixture *f, bool one_more)
+{
+    char id[TIDE_ID_SIZE];
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
+    tide_store *store = NULL;
+    tide_session *s = NULL;
+    tide_run *r = NULL;
+    int n = 0;
+
+    OK(tide_store_open(f->kept, &opt, &store, &err));
+    OK(tide_session_create(store, "long", NULL, &s, &err));
+    OK(tide_run_start(s, NULL, &r, &err));
+    if (one_more)
+        OK(tide_run_checkpoint(r, TIDE_CHECKPOINT_SAFE_POINT, NULL, id, &err));
+    while (n < STEPS)
+        OK(do_step(r, &n, &err));
+    tide_run_close(r);
+    tide_session_close(s);
+    tide_store_close(store);
+}
+
+struct forged {
+    int64_t seq;
+    unsigned char before[DIGEST_SIZE], digest[DIGEST_SIZE];
+    char body[400], from[32];
+    bool is_result;
+};
+
+static int forge(void *arg, const struct tide_event *ev)
+{
+    struct forged *g = arg;
+    struct event own = {.seq = ev->seq, .ts_ms = ev->ts_ms, .epoch = ev->epoch, .kind = str_from(ev->kind)};
+    char *at;
+
+    if (ev->seq < g->seq) {
+        memcpy(g->before, ev->digest, sizeof g->before);
+        return 0;
+    }
+    snprintf(g->body, sizeof g->body, "%s", ev->body);
+    at = strstr(g->body, "\"result\":");
+    g->is_result = at != NULL;
+    if (at)
+        at[strlen("\"result\":")] ^= 1; /* another digit */
+    own.body = str_from(g->body);
+    event_digest(g->digest, NULL, g->before, STR("long"), &own);
+    return 1;
+}
+
+/* Changes the event, if it is a result. */
+static bool change_result(struct fixture *f, int64_t seq)
+{
+    struct forged g = {.seq = seq};
+    char statement[700], hex[2 * DIGEST_SIZE + 1];
+    tide_store *store = NULL;
+    tide_session *s = NULL;
+
+    copy(f->kept, f->path);
+    OK(tide_store_open(f->path, NULL, &store, &err));
+    OK(tide_session_open(store, "long", 0, &s, &err));
+    OK(tide_session_read(s, 0, seq - 1, seq, forge, &g, &err));
+    tide_session_close(s);
+    tide_store_close(store);
+    hex_encode(hex, g.digest, sizeof g.digest);
+    snprintf(statement, sizeof statement, "UPDATE events SET body = '%s', digest = x'%s' WHERE seq = %lld", g.body, hex,
+             (long long)seq);
+    if (g.is_result)
+        sql_run(f->path, NULL, statement);
+    return g.is_result;
+}
+
+/* Whoever edits it can compute its digest, and not the proofs behind it. */
+static void a_result_that_was_changed_with_its_digest_answers_no_step(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int odd = 0; odd < 2; odd++) {
+        snprintf(f->kept, sizeof f->kept, "%s/kept%d.db", f->dir, odd);
+        make_long(f, odd);
+        for (int64_t seq = 3, results = 0; results < 30; seq++) {
+            struct tide_err why = {0};
+            tide_store *store = NULL;
+            tide_session *s = NULL;
+            tide_run *r = NULL;
+            enum tide_code code;
+            int done = STEPS;
+
+            if (!change_result(f, seq))
+                continue;
+            results++;
+            OK(tide_store_open(f->path, NULL, &store, &err));
+            OK(tide_session_open(store, "long", TIDE_SESSION_APPEND, &s, &err));
+            code = tide_run_resume(s, NULL, NULL, &r, &why);
+            for (int64_t i = 0; i < results && !code; i++)
+                code = do_step(r, &done, &why);
+            assert_int_equal(code, TIDE_CORRUPT);
+            assert_int_equal(why.detail.position, seq + 1);
+            tide_run_close(r);
+            tide_session_close(s);
+            tide_store_close(store);
+        }
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -476,6 +603,7 @@ int main(void)
         CASE(each_column_of_each_table_is_named_when_it_is_changed_or_does_no_harm),
         CASE(what_is_made_dropped_and_changed_is_named),
         CASE(a_session_that_sql_has_hidden_is_missed_by_list_and_by_prefix),
+        CASE(a_result_that_was_changed_with_its_digest_answers_no_step),
     };
 
     return sodium_init() < 0 || cmocka_run_group_tests(tests, NULL, NULL) != 0;
