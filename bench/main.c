@@ -26,7 +26,7 @@ static const struct {
     {"append", bench_append}, {"group", bench_group},       {"secrets", bench_secrets}, {"start", bench_start},
     {"range", bench_range},   {"history", bench_history},   {"sizes", bench_sizes},     {"runs", bench_runs},
     {"steps", bench_steps},   {"recovery", bench_recovery}, {"agent", bench_agent},     {"graph", bench_graph},
-    {"files", bench_files},   {"origin", bench_origin},     {"watch", bench_watch},
+    {"large", bench_large},   {"files", bench_files},       {"origin", bench_origin},   {"watch", bench_watch},
 };
 
 int main(int argc, char **argv)
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
         else
             return fprintf(stderr,
                            "usage: tidemark-bench [--quick] [--only=append|group|secrets|start|range|history|sizes|"
-                           "runs|steps|recovery|agent|graph|files|origin|watch]\n"),
+                           "runs|steps|recovery|agent|graph|large|files|origin|watch]\n"),
                    2;
     }
     if (!b.tidemark)
