@@ -310,6 +310,9 @@ enum tide_code head_anew(struct sqlite_store *s, struct conn *c, const struct he
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 
 /* sqlite_vfs.c: what sqlite3_open_v2() is given. */
+/* sqlite_gather.c: what this connection writes goes to the system in few pieces. */
+void gather_writes(sqlite3 *db);
+
 const char *vfs_name(const struct env *env);
 
 /* sqlite_locate.c: where an event is. SQLite codes, inside a transaction of c; SQLITE_CORRUPT when the chain is broken. */
