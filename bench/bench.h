@@ -64,6 +64,7 @@ void bench_steps(const struct bench *b);    /* steps that may be done again: thr
 void bench_recovery(const struct bench *b); /* interrupted runs among very many sessions */
 void bench_agent(const struct bench *b);    /* turns of the agent */
 void bench_graph(const struct bench *b);    /* nodes of graphs */
+void bench_large(const struct bench *b);    /* values of 1 MiB */
 void bench_files(const struct bench *b);    /* the store of plain files */
 
 void bench_origin(const struct bench *b); /* proofs of origin */

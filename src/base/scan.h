@@ -55,6 +55,32 @@ static inline bool is_low_surrogate(int32_t unit)
     return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+
+/* Steps over sixteen bytes at a time that scan_plain() would step over. Compared as signed, controls and non-ASCII are both below a blank. */
+static inline const char *scan_plain_sixteens(const char *p, const char *end)
+{
+    const __m128i blank = _mm_set1_epi8(0x20), quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
+
+    for (; end - p >= 16; p += 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i marks =
+            _mm_or_si128(_mm_cmplt_epi8(v, blank), _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)));
+
+        if (_mm_movemask_epi8(marks))
+            break;
+    }
+    return p;
+}
+#else
+static inline const char *scan_plain_sixteens(const char *p, const char *end)
+{
+    (void)end;
+    return p;
+}
+#endif
+
 /*
  * Finds the first byte that a JSON string does not hold as it is: a control, a quote, a backslash, anything non-ASCII.
  * Eight bytes at a time: each term sets the top bit of the bytes it is about. A borrow can only spoil bytes behind one
@@ -64,6 +90,7 @@ static inline const char *scan_plain(const char *p, const char *end)
 {
     const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
 
+    p = scan_plain_sixteens(p, end);
     for (; end - p >= 8; p += 8) {
         uint64_t w, marks;
 

@@ -301,6 +301,7 @@ struct str end_without_secrets(struct exec *x, const struct json *output); /* as
 enum tide_code end_choose(struct job *j, struct str output, const struct json *values, struct str error, bool ask,
                           struct tide_err *err) MUST_CHECK;
 bool ways_use(const struct place *p, struct str key); /* of the memory */
+bool ways_have_expressions(const struct place *p);    /* else nothing that the node gave is looked at */
 const char *ways_put(struct job *j);                  /* records them; the node that the first leads to */
 
 /* ---- exec_end.c */

@@ -86,8 +86,11 @@ bool ways_use(const struct place *p, struct str key)
 }
 
 /* Only then is the memory written out for them, as far as they use it. */
-static bool has_expressions(const struct spec_graph *g, const struct spec_node *n)
+bool ways_have_expressions(const struct place *p)
 {
+    const struct spec_graph *g = p->graph;
+    const struct spec_node *n = p->node;
+
     for (size_t i = 0; i < n->n_edges; i++)
         if (g->edges.at[n->first_edge + i].when.expr || g->edges.at[n->first_edge + i].map.n)
             return true;
@@ -113,7 +116,7 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
 
     if (!j->place.node->n_arcs || j->place.map)
         return TIDE_OK;
-    if (has_expressions(j->place.graph, j->place.node)) {
+    if (ways_have_expressions(&j->place)) {
         place_memory(x, j->place.frame, values, (struct sight){.ways = &j->place}, &memory);
         c.memory = buf_view(&memory);
         c.result = arena_dup(&j->arena, result_json(x, j->name, j->visit, j->attempt, error)); /* beyond the lock */

@@ -165,11 +165,13 @@ static void complete_job(struct job *j, struct str output, int64_t ms)
     enum tide_code code = json_parse(&x->scratch, output, NULL, &parsed, NULL, &err);
     bool late = x->timed_out && spec_has_edge(j->place.graph, j->place.node, SPEC_TIMEOUT);
     bool deciding = !late && spec_has_edge(j->place.graph, j->place.node, SPEC_LLM);
+    bool seen = ways_have_expressions(&j->place); /* a large output that nobody looks at is not gone through again */
 
     code = code ? code : values_take(&v, parsed, &err);
     code = code ? code : end_check_size(x, j->place.frame, v.bytes, &err);
-    output = code ? output : end_without_secrets(x, parsed);
-    if (!code && v.n)
+    if (!code)
+        output = seen || deciding || is_once(j) ? end_without_secrets(x, parsed) : STR("{}");
+    if (!code && v.n && seen)
         code = json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&v.json)), NULL, &set, NULL, &err);
     if (!code && !deciding)
         code = end_choose(j, output, set, STR(""), false, &err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the agent knows: conversation, memory, outputs, position. Folds the spans of the session; a rollback cuts them, a fork inherits them. */
 #include "session/fold.h"
+#include "session/value_places.h"
 
 static void outputs_free(void *p)
 {
@@ -17,6 +18,7 @@ void content_done(struct content *c)
     map_done(&c->visits, free);
     map_done(&c->conversations, free);
     position_done(&c->position);
+    map_done(&c->places, free);
     free(c->spans);
 }
 
@@ -81,11 +83,20 @@ static void note_writers(struct content *c, const struct fact *f, struct str fra
     }
 }
 
+static void note_places(struct content *c, const struct fact *f, struct str frame)
+{
+    const struct json *values = json_get(f->body, STR("values"));
+
+    for (const struct json *v = values && values->type == JSON_OBJECT ? values->first : NULL; v; v = v->next)
+        place_note(c, f, frame, json_key_text(f->arena, v), json_source(v).len);
+}
+
 void content_memory_set(struct content *c, const struct fact *f)
 {
     struct str frame = text_of(f, "frame"), beneath = text_of(f, "beneath");
 
     set_members(position_scope(c, frame, true), f);
+    note_places(c, f, frame);
     position_set_beneath(&c->position, frame, beneath);
     note_writers(c, f, frame);
 }
@@ -99,8 +110,10 @@ void content_memory_deleted(struct content *c, const struct fact *f)
         return;
     position_part(c, frame); /* else what is deleted would be read in the frame beneath */
     for (const struct json *k = keys->first; k; k = k->next) {
-        if (k->type == JSON_STRING)
-            map_drop(position_scope(c, frame, true), json_text(f->arena, k));
+        if (k->type != JSON_STRING)
+            continue;
+        map_drop(position_scope(c, frame, true), json_text(f->arena, k));
+        place_drop(c, frame, json_text(f->arena, k));
     }
 }
 

@@ -10,6 +10,7 @@
  * rolled back.
  */
 #include "session/load.h"
+#include "session/value_places.h"
 
 #include "base/invariant.h"
 
@@ -232,16 +233,52 @@ static enum tide_code beginning(struct store *store, const struct head *head, in
     return code;
 }
 
+struct filling {
+    struct state *state;
+    struct arena arena;
+    bool whole;
+};
+
+static int fill_from(void *arg, const struct event *ev)
+{
+    struct filling *f = arg;
+
+    f->whole = places_fill(&f->state->content, ev, &f->arena);
+    return 1;
+}
+
+/* Reads the values that the snapshot only names. One that names what is not there is no snapshot of this log: it is dropped. */
+static enum tide_code fill_places(struct store *store, const struct head *head, struct state **state,
+                                  struct tide_err *err)
+{
+    struct filling f = {*state, ARENA_INIT, true};
+    enum tide_code code = TIDE_OK;
+    int64_t seq;
+
+    while (!code && f.whole && (seq = places_next_absent(&f.state->content)) != 0) {
+        f.whole = false;
+        code = read_through(store, head, seq, seq, fill_from, &f, err);
+    }
+    arena_done(&f.arena);
+    if (code || !f.whole)
+        state_free(TAKE(*state));
+    return code;
+}
+
 /* The newest state that is stored at or before seq; a snapshot that cannot be read is passed over. */
 static enum tide_code base_state(struct store *store, const struct head *head, int64_t seq, int depth,
                                  struct state **ret, struct load_cost *cost, struct tide_err *err)
 {
+    AUTO(state_freep) struct state *s = NULL;
     struct buf data = BUF_INIT(SIZE_MAX / 4);
     int64_t at = 0;
     enum tide_code code = store_snapshot(store, head, seq, &data, &at, err);
 
-    if (!code && at && !state_decode(buf_view(&data), ret, NULL)) {
+    if (!code && at && !state_decode(buf_view(&data), &s, NULL))
+        code = fill_places(store, head, &s, err);
+    if (!code && s) {
         *cost = (struct load_cost){at, data.len, 0};
+        *ret = TAKE(s);
     } else if (!code) {
         *cost = (struct load_cost){0, 0, 0};
         code = beginning(store, head, depth, ret, err);

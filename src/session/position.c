@@ -6,6 +6,7 @@
 #include "base/invariant.h"
 #include "base/timefmt.h"
 #include "session/fold.h"
+#include "session/value_places.h"
 
 static void task_free(void *p)
 {
@@ -78,8 +79,10 @@ void position_part(struct content *c, struct str frame)
         const struct map *scope = map_get(&c->position.scopes, at);
 
         for (struct map_entry *e = scope ? map_next(scope, NULL) : NULL; e; e = map_next(scope, e))
-            if (!map_get(own, map_key(e)))
+            if (!map_get(own, map_key(e))) {
                 map_set_text(own, map_key(e), str_from(e->value));
+                place_copy(c, at, frame, map_key(e));
+            }
     }
     map_drop(&c->position.beneath, frame);
 }
@@ -149,12 +152,14 @@ static const char *frame_name(struct arena *a, struct str node, int64_t visit)
     return arena_printf(a, "%.*s#%lld", STR_ARG(node), (long long)visit);
 }
 
-static void drop_scopes(struct position *p, struct arena *a, const char *frame)
+static void drop_scopes(struct content *c, struct arena *a, const char *frame)
 {
+    struct position *p = &c->position;
     const char *const names[] = {frame, arena_printf(a, "%s" ITEMS_FRAME, frame)};
 
     for (size_t i = 0; i < 2; i++) {
         scope_free(map_remove(&p->scopes, str_from(names[i])));
+        place_drop_frame(c, str_from(names[i]));
         map_drop(&p->beneath, str_from(names[i]));
     }
 }
@@ -174,13 +179,13 @@ static void drop_frame(struct content *c, struct str node, int64_t visit, struct
     frame = str_from(frame_name(a, node, visit));
     if (!map_get(&p->scopes, frame)) /* nothing ran inside it */
         return;
-    drop_scopes(p, a, frame.ptr);
+    drop_scopes(c, a, frame.ptr);
     for (struct map_entry *e = map_find(&c->visits, node); e; e = map_next(&c->visits, e)) {
         struct str name = map_key(e);
 
         if (!is_inside(name, frame))
             continue;
-        drop_scopes(p, a, frame_name(a, name, *(int64_t *)e->value));
+        drop_scopes(c, a, frame_name(a, name, *(int64_t *)e->value));
         task_free(map_remove(&p->active, name));
         map_drop(&p->troubles, name);
         map_drop(&p->dropped, name);
@@ -414,16 +419,15 @@ static void put_texts(struct json_out *o, const char *name, const struct map *m)
     json_out_end(o, '}');
 }
 
-static void put_inner(struct json_out *o, const struct position *p)
+static void put_inner(struct json_out *o, const struct content *c, const struct map *weights)
 {
+    const struct position *p = &c->position;
+
     json_out_key(o, STR("scopes"));
     json_out_begin(o, '{');
     for (struct map_entry *e = map_next(&p->scopes, NULL); e; e = map_next(&p->scopes, e)) {
         json_out_key(o, map_key(e));
-        json_out_begin(o, '{');
-        for (struct map_entry *m = map_next(e->value, NULL); m; m = map_next(e->value, m))
-            json_out_kraw(o, map_key(m), str_from(m->value));
-        json_out_end(o, '}');
+        place_put_values(o, c, map_key(e), e->value, weights);
     }
     json_out_end(o, '}');
     if (p->beneath.live)
@@ -432,8 +436,9 @@ static void put_inner(struct json_out *o, const struct position *p)
     state_put_ints(o, "troubles", &p->troubles);
 }
 
-void position_encode(struct json_out *o, const struct position *p, enum state_part part)
+void position_encode(struct json_out *o, const struct content *c, enum state_part part, const struct map *weights)
 {
+    const struct position *p = &c->position;
     bool inner = part != STATE_SUMMARY && (p->scopes.live || p->writers.live || p->troubles.live);
 
     if (!p->graph_digest && !p->steps && !p->retries && !p->ready.live && !inner)
@@ -443,7 +448,7 @@ void position_encode(struct json_out *o, const struct position *p, enum state_pa
     put_tasks(o, "ready", &p->ready, part);
     put_tasks(o, "active", &p->active, part);
     if (part != STATE_SUMMARY)
-        put_inner(o, p);
+        put_inner(o, c, weights);
     if (p->dropped.live)
         state_put_ints(o, "dropped", &p->dropped);
     put_number(o, "steps", p->steps);

@@ -79,6 +79,7 @@ struct content {
     struct map visits;        /* node -> int64_t * */
     struct map conversations; /* node -> struct message_range * */
     struct position position;
+    struct map places; /* of values in memory and in scopes: see value_places.h */
     char checkpoint[TIDE_ID_SIZE], resume_checkpoint[TIDE_ID_SIZE]; /* latest; latest that can be resumed from */
     int64_t checkpoint_seq, resume_checkpoint_seq;
     struct span *spans;
@@ -206,7 +207,7 @@ void state_become_fork(struct state *s, struct str fork);
 
 enum state_part {
     STATE_ALL,
-    STATE_SNAPSHOT, /* the same without zeros */
+    STATE_SNAPSHOT, /* the same without zeros; of values that stand in the log only where: value_places.h */
     STATE_SUMMARY,  /* what lists show: without memory, outputs, spans, effects and zeros */
 };
 void state_encode(struct buf *out, const struct state *s, enum state_part part);
@@ -241,7 +242,8 @@ bool branch_is_within(struct str branch, struct str outer);
 struct map *position_scope(struct content *c, struct str frame, bool make); /* "" is the memory itself; NULL: none */
 const char *position_value(const struct content *c, struct str frame, struct str key); /* JSON text; NULL: not set */
 void position_done(struct position *p);
-void position_encode(struct json_out *o, const struct position *p, enum state_part part);
+/* `weights`: of a snapshot that names events instead of values, see value_places.h; else NULL. */
+void position_encode(struct json_out *o, const struct content *c, enum state_part part, const struct map *weights);
 void position_decode(struct arena *a, struct position *p, const struct json *v);
 
 #endif

@@ -4,6 +4,7 @@
  * histories give equal bytes however they were folded.
  */
 #include "session/fold.h"
+#include "session/value_places.h"
 
 static const char *const run_ends[] = {"none", "open", "completed", "failed", "cancelled", "interrupted"};
 static const char *const token_states[] = {"none", "active", "consumed", "revoked", "expired"};
@@ -65,7 +66,7 @@ static void put_spans(struct json_out *o, const struct content *c)
     json_out_end(o, ']');
 }
 
-static void put_content(struct json_out *o, const struct content *c, enum state_part part)
+static void put_content(struct json_out *o, const struct content *c, enum state_part part, const struct map *weights)
 {
     json_out_key(o, STR("content"));
     json_out_begin(o, '{');
@@ -79,7 +80,10 @@ static void put_content(struct json_out *o, const struct content *c, enum state_
     json_out_kstr_opt(o, STR("resume_checkpoint_id"), str_from(c->resume_checkpoint));
     put_int(o, STR("resume_checkpoint_seq"), c->resume_checkpoint_seq, part);
     if (part != STATE_SUMMARY) {
-        put_texts(o, "memory", &c->memory);
+        json_out_key(o, STR("memory"));
+        place_put_values(o, c, STR(""), &c->memory, weights);
+        if (weights)
+            places_encode(o, c, weights);
         json_out_key(o, STR("outputs"));
         json_out_begin(o, '{');
         for (struct map_entry *e = map_next(&c->outputs, NULL); e; e = map_next(&c->outputs, e))
@@ -89,7 +93,7 @@ static void put_content(struct json_out *o, const struct content *c, enum state_
         put_conversations(o, &c->conversations);
         put_spans(o, c);
     }
-    position_encode(o, &c->position, part);
+    position_encode(o, c, part, weights);
     json_out_end(o, '}');
 }
 
@@ -270,15 +274,19 @@ static void put_ledger(struct json_out *o, const struct ledger *l, enum state_pa
 void state_encode(struct buf *out, const struct state *s, enum state_part part)
 {
     struct json_out o = json_out_to(out);
+    struct map weights = {0};
 
+    if (part == STATE_SNAPSHOT)
+        places_weigh(&s->content, &weights);
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("session_id"), str_from(s->session));
     json_out_kint(&o, STR("seq"), s->seq);
     json_out_kint(&o, STR("ts_ms"), s->ts_ms);
     put_texts(&o, "session", &s->info.fields);
-    put_content(&o, &s->content, part);
+    put_content(&o, &s->content, part, weights.live ? &weights : NULL);
     put_ledger(&o, &s->ledger, part);
     json_out_end(&o, '}');
+    map_done(&weights, free);
 }
 
 static void get_texts(struct arena *a, struct map *m, const struct json *object)
@@ -362,6 +370,7 @@ static void get_content(struct arena *a, struct content *c, const struct json *v
     get_conversations(a, &c->conversations, json_get(v, STR("conversations")));
     get_spans(a, c, json_get(v, STR("spans")));
     position_decode(a, &c->position, json_get(v, STR("position")));
+    places_decode(a, c, json_get(v, STR("places")));
 }
 
 static enum token_state token_state_of(struct arena *a, const struct json *v, const char *key)

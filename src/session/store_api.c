@@ -55,8 +55,6 @@ enum tide_code tide_store_open(const char *url, const struct tide_store_options 
     ERR_LOCAL(err);
     if (SIZED_READ(&with_key, tide_store_options, opt, err))
         return err->code;
-    if (sodium_init() < 0)
-        return tide_fail(err, TIDE_FAILED, "open store: libsodium does not start");
     if (!with_key.origin_key) {
         code = user_key(!(with_key.flags & TIDE_OPEN_READ_ONLY), &own, err);
         if (code)

@@ -351,8 +351,7 @@ static enum tide_code describe_runs(struct tide_session *s, struct buf *out, str
     put_raw(&o, "graph", f.graph);
     put_memory(&o, &s->state->content.memory);
     if (f.graph.len)
-        position_encode(&o, &s->state->content.position,
-                        STATE_ALL); /* what nodes that are ready were given, and frames */
+        position_encode(&o, &s->state->content, STATE_ALL, NULL); /* what nodes that are ready were given, and frames */
     put_tools(&o, &f.keep, f.tools);
     put_calls(&o, &f);
     code = code ? code : put_queue(&o, s, err);

@@ -137,6 +137,8 @@ enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_er
         rc = sqlite3_exec(c->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
     if (s->base.read_only && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY) && wal_is_empty(s))
         rc = connect_immutable(s, c);
+    if (!rc && c == &s->w && !s->base.read_only)
+        gather_writes(c->db);
     if (!rc)
         return TIDE_OK;
     code = db_fail(s, c, rc, err, "open");
@@ -421,6 +423,7 @@ static void sqlite_close_store(struct store *store)
     holders_done(&s->holders);
     store_done(store);
     sodium_memzero(s->row_key, sizeof s->row_key);
+    sodium_memzero(s->value_key, sizeof s->value_key);
     free(s);
 }
 
@@ -453,7 +456,7 @@ static const struct store_ops ops = {
     .change = sqlite_change,
 };
 
-static void make_row_key(struct sqlite_store *s)
+static void make_keys(struct sqlite_store *s)
 {
     unsigned char digest[DIGEST_SIZE];
     struct digest_state d;
@@ -462,6 +465,12 @@ static void make_row_key(struct sqlite_store *s)
     digest_add_str(&d, STR("tidemark row check"));
     digest_end(&d, digest);
     memcpy(s->row_key, digest, sizeof s->row_key);
+    digest_begin(&d, &s->base.key);
+    digest_add_str(&d, STR("tidemark big values"));
+    origin_mix(&d, &s->base);
+    digest_end(&d, digest);
+    memcpy(s->value_key, digest, sizeof s->value_key);
+    sodium_memzero(digest, sizeof digest);
 }
 
 static struct sqlite_store *sqlite_new(const char *path, const struct tide_store_options *opt, struct env *env)
@@ -471,7 +480,7 @@ static struct sqlite_store *sqlite_new(const char *path, const struct tide_store
     store_init(&s->base, &ops, path, opt, env);
     s->accept_loss = opt->flags & TIDE_OPEN_ACCEPT_LOSS;
     s->adopt = opt->flags & TIDE_OPEN_ADOPT;
-    make_row_key(s);
+    make_keys(s);
     /* Names that mean something else to SQLite are paths to us. */
     snprintf(s->path, sizeof s->path, "%s%s", path[0] == ':' || strncmp(path, "file:", 5) == 0 ? "./" : "", path);
     pthread_mutex_init(&s->rmu, NULL);

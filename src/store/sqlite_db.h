@@ -11,7 +11,7 @@
 #include "store/orphan_leases.h"
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
-#define SQLITE_SCHEMA_VERSION 6
+#define SQLITE_SCHEMA_VERSION 7
 #define FEW_EVENTS 16    /* for which there is room at first in what is remembered of a session */
 #define BLOCK_EVENTS 256 /* events whose positions one row of `blocks` holds */
 #define CHECKPOINT_BITS_SIZE (2 * BLOCK_EVENTS / 8) /* of the bitmaps in such a row, see checkpoint_bits_note() */
@@ -154,8 +154,9 @@ struct sqlite_store {
     int64_t refused_ms; /* of the mark's lock: see store_lock() */
     bool broken;        /* a sync failed: reopen before anything is written */
     bool accept_loss;
-    bool adopt;                            /* TIDE_OPEN_ADOPT */
-    unsigned char row_key[SHORT_KEY_SIZE]; /* of the checks of rows */
+    bool adopt;                              /* TIDE_OPEN_ADOPT */
+    unsigned char row_key[SHORT_KEY_SIZE];   /* of the checks of rows */
+    unsigned char value_key[SHORT_KEY_SIZE]; /* of names and seals of big values: the user's own is mixed in */
 
     /* The writer's. */
     struct pending pending; /* rows of the transaction under way */
@@ -309,6 +310,9 @@ enum tide_code head_anew(struct sqlite_store *s, struct conn *c, const struct he
                          struct tide_err *err) MUST_CHECK; /* from the tables, whatever was noted of it */
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 
+/* sqlite_gather.c: what this connection writes goes to the system in few pieces. */
+void gather_writes(sqlite3 *db);
+
 /* sqlite_vfs.c: what sqlite3_open_v2() is given. */
 const char *vfs_name(const struct env *env);
 
@@ -375,8 +379,14 @@ enum tide_code sqlite_live(struct store *, int64_t until_ms, store_live_fn *fn, 
                            struct tide_err *err);
 
 /* sqlite_big.c: values over STORE_BIG_VALUE, stored once by content. */
-int big_store(struct sqlite_store *s, struct arena *a, struct str body, struct str *ret_stored, struct str *ret_refs);
-int big_load(struct conn *c, struct arena *a, struct str stored, struct str refs, size_t max, struct str *ret_body);
+/* Of an event that has its digest; nothing is returned where no value is big. */
+int big_store(struct sqlite_store *s, struct arena *a, struct str session, const struct event *ev,
+              const unsigned char before[DIGEST_SIZE], struct str *ret_stored, struct str *ret_refs);
+/* *ret_named: each value is what its name says; with the seal, it is then the body that has the event's digest. */
+int big_load(struct sqlite_store *s, struct conn *c, struct arena *a, struct str stored, struct str refs, size_t max,
+             struct str *ret_body, bool *ret_named);
+bool big_is_sealed(const struct sqlite_store *s, struct str session, const struct event *ev,
+                   const unsigned char before[DIGEST_SIZE], struct str stored, struct str refs);
 int big_release(struct sqlite_store *s, struct str refs);
 /* Values that are counted less often than events name them: each said in a text with a NUL behind it; or counted anew. */
 int big_miscounted(struct sqlite_store *s, struct conn *c, struct buf *out);

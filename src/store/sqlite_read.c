@@ -16,13 +16,16 @@
 struct row {
     struct event ev;
     int64_t sid, prev;
+    struct str stored, refs; /* of a body with big values, as they are stored … */
+    bool named;              /* … and each of them is what its name says */
 };
 
 /* Takes the row out of a statement on EVENT_COLUMNS; text goes into the arena. */
-static int take_row(struct conn *c, struct arena *a, sqlite3_stmt *st, struct row *ret)
+static int take_row(struct sqlite_store *s, struct conn *c, struct arena *a, sqlite3_stmt *st, struct row *ret)
 {
     struct str refs = db_text(st, 8), body;
 
+    ret->named = false;
     ret->ev.pos = sqlite3_column_int64(st, 0);
     ret->sid = sqlite3_column_int64(st, 1);
     ret->ev.seq = sqlite3_column_int64(st, 2);
@@ -38,10 +41,12 @@ static int take_row(struct conn *c, struct arena *a, sqlite3_stmt *st, struct ro
         ret->ev.body = body;
         return SQLITE_OK;
     }
-    return big_load(c, a, body, arena_dup(a, refs), EVENT_BYTES_MAX, &ret->ev.body);
+    ret->stored = body;
+    ret->refs = arena_dup(a, refs);
+    return big_load(s, c, a, body, ret->refs, EVENT_BYTES_MAX, &ret->ev.body, &ret->named);
 }
 
-static int read_row(struct conn *c, struct arena *a, int64_t pos, struct row *ret)
+static int read_row(struct sqlite_store *s, struct conn *c, struct arena *a, int64_t pos, struct row *ret)
 {
     sqlite3_stmt *st = db_stmt(c, ST_EVENT);
     int rc;
@@ -49,7 +54,7 @@ static int read_row(struct conn *c, struct arena *a, int64_t pos, struct row *re
     sqlite3_bind_int64(st, 1, pos);
     rc = db_step(c, st);
     if (rc == SQLITE_ROW)
-        rc = take_row(c, a, st, ret);
+        rc = take_row(s, c, a, st, ret);
     else if (rc == SQLITE_DONE)
         rc = SQLITE_CORRUPT;
     sqlite3_reset(st);
@@ -64,6 +69,8 @@ static bool proved(struct sqlite_store *s, const struct whead *w, const struct r
 
     if (row->sid != w->sid || row->ev.seq != seq)
         return false;
+    if (row->named && big_is_sealed(s, str_from(w->h.id), &row->ev, before, row->stored, row->refs))
+        return true;
     event_digest(want, &s->base.key, before, str_from(w->h.id), &row->ev);
     return memcmp(want, row->ev.digest, DIGEST_SIZE) == 0;
 }
@@ -87,7 +94,7 @@ int event_read(struct sqlite_store *s, struct conn *c, const struct whead *w, in
 {
     unsigned char before[DIGEST_SIZE];
     struct row row;
-    int rc = read_row(c, a, pos, &row);
+    int rc = read_row(s, c, a, pos, &row);
 
     rc = rc ? rc : digest_before(c, w, &row, before);
     if (!rc && !proved(s, w, &row, seq, before))
@@ -159,14 +166,14 @@ static int next_row(struct reading *r, const int64_t *pos, size_t left, struct r
         while (n < left && pos[n] == pos[0] + (int64_t)n)
             n++;
         if (n < RUN_MIN)
-            return read_row(r->c, &r->arena, pos[0], ret);
+            return read_row(r->s, r->c, &r->arena, pos[0], ret);
         sqlite3_bind_int64(st, 1, pos[0] - 1);
         sqlite3_bind_int64(st, 2, (int64_t)n);
         r->run = n;
     }
     rc = db_step(r->c, st);
     if (rc == SQLITE_ROW)
-        rc = take_row(r->c, &r->arena, st, ret);
+        rc = take_row(r->s, r->c, &r->arena, st, ret);
     else if (rc == SQLITE_DONE)
         rc = SQLITE_CORRUPT;
     if (!rc && ret->ev.pos != pos[0])
@@ -276,7 +283,7 @@ static enum tide_code next_of_all(struct sqlite_store *s, struct conn *c, struct
     sqlite3_bind_int64(st, 2, 1);
     rc = db_step(c, st);
     *ret_end = rc == SQLITE_DONE;
-    rc = rc == SQLITE_ROW ? take_row(c, a, st, row) : rc == SQLITE_DONE ? SQLITE_OK : rc;
+    rc = rc == SQLITE_ROW ? take_row(s, c, a, st, row) : rc == SQLITE_DONE ? SQLITE_OK : rc;
     sqlite3_reset(st);
     if (rc)
         return db_fail(s, c, rc, err, "read events");

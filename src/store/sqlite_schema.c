@@ -3,7 +3,8 @@
  * The tables, in numbered migrations. An older file is brought up in one transaction; a newer one is refused. Version 1
  * holds the truth and its caches, version 2 the views for people, version 3 those who wait among the live, version 4 the marks of
  * checkpoints in `blocks`, version 5 how long leases are and proofs of origin (sqlite_upgrade.c), and the word of its closing
- * (sqlite_acknowledged.c), version 6 the views of now and the index by which they find descriptions. Each step may run again on a file that has it.
+ * (sqlite_acknowledged.c), version 6 the views of now and the index by which they find
+ * descriptions, version 7 states that do not repeat the values of the memory, and keyed checks of big values. Each step may run again on a file that has it.
  */
 #include "store/sqlite_db.h"
 
@@ -146,9 +147,13 @@ static int make_views(struct sqlite_store *s)
 static const struct {
     const char *sql;
     int (*then)(struct sqlite_store *s);
-} migrations[SQLITE_SCHEMA_VERSION] = {
-    {schema_tables, NULL}, {"", NULL},           {"", upgrade_live},
-    {"", upgrade_marks},   {"", upgrade_origin}, {"DROP INDEX IF EXISTS created_index;" DESCRIPTION_INDEX, make_views}};
+} migrations[SQLITE_SCHEMA_VERSION] = {{schema_tables, NULL},
+                                       {"", NULL},
+                                       {"", upgrade_live},
+                                       {"", upgrade_marks},
+                                       {"", upgrade_origin},
+                                       {"DROP INDEX IF EXISTS created_index;" DESCRIPTION_INDEX, NULL},
+                                       {"DELETE FROM snapshots", make_views}};
 
 /* One number; *rc keeps the first failure. */
 static int64_t pragma_int(struct sqlite_store *s, const char *sql, int *rc)

@@ -127,7 +127,7 @@ static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct 
     if (prove)
         origin_prove(&ev->proof, &s->base.origin, str_from(w->h.id), ev);
     if (ev->body.len > STORE_BIG_VALUE)
-        rc = big_store(s, &t->arena, ev->body, &row.body, &row.refs);
+        rc = big_store(s, &t->arena, str_from(w->h.id), ev, before, &row.body, &row.refs);
     if (rc)
         return rc;
     pending_event_add(s, &row);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people who use it for the first time stumble over: each was wrong once. */
 #include "kit.h"
+#include "store_tamper.h"
 
 struct fixture {
     char dir[256], path[300];
@@ -214,6 +215,122 @@ static void a_session_that_is_held_says_by_whom(void **state)
     tide_session_close(reader);
 }
 
+/* One event with a value of 200 KB and several of 20 KB, and then others for most of the small ones. */
+static void put_values(tide_session *s, char fill)
+{
+    AUTO(buf_done) struct buf body = BUF_INIT(1 << 20);
+
+    buf_add_str(&body, STR("{\"values\":{\"large\":\""));
+    memset(buf_reserve(&body, 200000), fill, 200000);
+    body.len += 200000;
+    for (int k = 0; k < 8; k++) {
+        buf_addf(&body, "\",\"k%d\":\"", k);
+        memset(buf_reserve(&body, 20000), fill + k, 20000);
+        body.len += 20000;
+    }
+    buf_add_str(&body, STR("\"}}"));
+    put(s, "memory.set", "%s", buf_cstr(&body));
+}
+
+static char *state_of(struct fixture *f, const char *id, int64_t seq)
+{
+    struct tide_text text = {NULL, 0};
+    tide_session *s = NULL;
+
+    OK(tide_session_open(f->store, id, TIDE_SESSION_READ, &s, &err));
+    OK(tide_session_get_state(s, seq, &text, &err));
+    tide_session_close(s);
+    return text.ptr;
+}
+
+static void open_again(struct fixture *f)
+{
+    tide_store_close(f->store);
+    OK(tide_store_open(f->path, NULL, &f->store, &err));
+}
+
+/* Every state that was asked for before is the same from a store that was opened again, and from one without snapshots. */
+static void snapshots_name_large_values_and_give_them_back(void **state)
+{
+    static const struct {
+        const char *id;
+        int64_t seq;
+    } asked[] = {{"s", 2}, {"s", 3}, {"s", 0}, {"fork", 0}, {"back", 0}};
+    enum { ASKED = sizeof asked / sizeof asked[0] };
+    struct fixture *f = *state;
+    tide_session *s = create(f, "s"), *fork = NULL, *back = NULL;
+    char *before[ASKED], id[TIDE_ID_SIZE];
+
+    for (char fill = 'a'; fill < 'f'; fill++)
+        put_values(s, fill); /* 2 to 6 */
+    put(s, "memory.set", "{\"values\":{\"large\":1}}");
+    put(s, "memory.deleted", "{\"keys\":[\"k0\",\"k1\",\"k2\"]}");
+    tide_session_close(s);
+    OK(tide_session_fork(f->store, "s", 4, "fork", NULL, id, &err));
+    OK(tide_session_open(f->store, "fork", TIDE_SESSION_APPEND, &fork, &err));
+    put(fork, "memory.set", "{\"values\":{\"k7\":2}}");
+    tide_session_close(fork);
+    back = create(f, "back");
+    put_values(back, 'p');
+    put_values(back, 'q');
+    OK(tide_session_rollback(back, 2, 0, NULL, &err));
+    put(back, "memory.set", "{\"values\":{\"own\":3}}");
+    tide_session_close(back);
+    for (int i = 0; i < ASKED; i++)
+        before[i] = state_of(f, asked[i].id, asked[i].seq);
+    assert_non_null(strstr(before[0], "\"large\":\"aaaa"));
+    assert_non_null(strstr(before[3], "\"large\":\"cccc"));
+    assert_non_null(strstr(before[4], "\"large\":\"pppp"));
+    for (int round = 0; round < 2; round++) {
+        open_again(f);
+        for (int i = 0; i < ASKED; i++) {
+            AUTO(mem_freep) char *now = state_of(f, asked[i].id, asked[i].seq);
+
+            assert_string_equal(now, before[i]);
+        }
+        tide_store_close(TAKE(f->store));
+        drop_caches_of(f->path, env_real());
+    }
+    for (int i = 0; i < ASKED; i++)
+        free(before[i]);
+}
+
+static void snapshots_do_not_repeat_large_values(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *s;
+
+    SQLITE_ONLY("it looks at the table");
+    s = create(f, "s");
+    for (char fill = 'a'; fill < 'k'; fill++)
+        put_values(s, fill);
+    tide_session_close(s);
+    open_again(f);
+    assert_true(sql_int(store_path(f->path), "SELECT count(*) FROM snapshots") > 5);
+    assert_true(sql_int(store_path(f->path), "SELECT max(length(state)) FROM snapshots") < 8000);
+}
+
+/* What is left of an event of which most was overwritten is written out: it is not worth reading the event. */
+static void a_snapshot_names_no_event_for_little(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(mem_freep) char *text = mem_zero(20001);
+    tide_session *s;
+
+    SQLITE_ONLY("it looks at the table");
+    memset(text, 't', 20000);
+    s = create(f, "s");
+    put_values(s, 'a');
+    put(s, "memory.set", "{\"values\":{\"large\":1,\"k0\":1,\"k1\":1,\"k2\":1}}");
+    for (int i = 0; i < 10; i++) /* a log that outweighs what is left of it */
+        put(s, "message.user", "{\"content\":\"%.*s\"}", 20000, text);
+    tide_session_close(s);
+    open_again(f);
+    assert_int_equal(sql_int(store_path(f->path), "SELECT state ->> '$.content.memory.k7' IS NOT NULL FROM snapshots"
+                                                  " ORDER BY seq DESC LIMIT 1"),
+                     1);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -227,6 +344,9 @@ int main(void)
         CASE(a_closed_store_is_one_file),
         CASE(the_view_of_messages_shows_big_ones_whole),
         CASE(a_session_that_is_held_says_by_whom),
+        CASE(snapshots_name_large_values_and_give_them_back),
+        CASE(snapshots_do_not_repeat_large_values),
+        CASE(a_snapshot_names_no_event_for_little),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -357,6 +357,7 @@ static bool downgrade(struct world *w, int version)
         "PRAGMA user_version=3",
         "PRAGMA user_version=4",
         "PRAGMA user_version=5",
+        "PRAGMA user_version=6",
     };
     static const char created[] = "DROP INDEX description_index; DROP VIEW IF EXISTS message_rows;"
                                   "DROP VIEW IF EXISTS descriptions;"
@@ -374,7 +375,7 @@ static bool downgrade(struct world *w, int version)
     bool ok = sqlite3_open_v2(STORE_PATH, &db, SQLITE_OPEN_READWRITE, sim_proc_env(p)->sqlite_vfs) == SQLITE_OK &&
               sqlite3_create_function(db, "old_check", 7, SQLITE_UTF8, NULL, old_check, NULL, NULL) == SQLITE_OK &&
               sqlite3_exec(db, sql[version - 1], NULL, NULL, NULL) == SQLITE_OK &&
-              sqlite3_exec(db, created, NULL, NULL, NULL) == SQLITE_OK &&
+              (version > 5 || sqlite3_exec(db, created, NULL, NULL, NULL) == SQLITE_OK) &&
               (version > 4 || sqlite3_exec(db, boots, NULL, NULL, NULL) == SQLITE_OK) &&
               (version > 3 || sqlite3_exec(db, marks, NULL, NULL, NULL) == SQLITE_OK) &&
               (version > 2 || sqlite3_exec(db, live, NULL, NULL, NULL) == SQLITE_OK);

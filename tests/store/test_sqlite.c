@@ -780,6 +780,111 @@ static void who_reads_holds_up_nobody(void **state)
     tide_store_close(store);
 }
 
+static tide_store *open_as(struct fixture *f, const char *user)
+{
+    struct tide_store_options opt = {
+        .size = sizeof opt, .flags = TIDE_OPEN_CREATE, .origin_key = user, .origin_key_len = strlen(user)};
+    tide_store *store = NULL;
+
+    OK(tide_store_open(f->path, &opt, &store, &err));
+    return store;
+}
+
+#define LARGE 150000
+
+static void append_large(tide_store *store, const char *id, char fill)
+{
+    tide_session *s = NULL;
+    AUTO(mem_freep) char *text = mem_zero(LARGE + 1);
+
+    memset(text, fill, LARGE);
+    OK(tide_session_create(store, id, NULL, &s, &err));
+    put(s, "message.tool", "{\"tool_call_id\":\"c\",\"content\":\"%s\"}", text);
+    tide_session_close(s);
+}
+
+static int is_filled_with(void *arg, const struct tide_event *ev)
+{
+    AUTO(mem_freep) char *want = mem_zero(LARGE + 1);
+
+    memset(want, *(const char *)arg, LARGE);
+    assert_true(ev->body_len > LARGE);
+    assert_memory_equal(strstr(ev->body, "\"content\":\"") + 11, want, LARGE);
+    return 0;
+}
+
+static enum tide_code read_large(struct fixture *f, const char *user, const char *id, char fill)
+{
+    tide_store *store = open_as(f, user);
+    tide_session *s = NULL;
+    enum tide_code code = tide_session_open(store, id, TIDE_SESSION_READ, &s, NULL);
+
+    code = code ? code : tide_session_read(s, 0, 2, 2, is_filled_with, &fill, NULL);
+    tide_session_close(s);
+    tide_store_close(store);
+    return code;
+}
+
+/* By its seal or, where that is not right or another user's, by its digest: what is read is what was written. */
+static void a_big_value_is_right_or_refused_with_its_seal_and_without(void **state)
+{
+    static const char ours[] = "0123456789abcdef0123456789abcdef", theirs[] = "fedcba9876543210fedcba9876543210";
+    static const struct {
+        const char *sql;
+        bool refused;
+    } edits[] = {
+        {"UPDATE events SET refs = substr(refs, 1, length(refs) - 16) || zeroblob(16) WHERE refs IS NOT NULL", false},
+        {"UPDATE events SET refs = substr(refs, 1, length(refs) - 16) WHERE refs IS NOT NULL", false},
+        {"UPDATE events SET refs = substr(refs, 1, length(refs) - 1) WHERE refs IS NOT NULL", true},
+        {"UPDATE blobs SET value = replace(value, 'xxxxx', 'yyyyy')", true},
+        {"UPDATE blobs SET value = CAST(value AS TEXT) || 'x'", true},
+        {"UPDATE blobs SET value = 7", true},
+        {"UPDATE events SET body = replace(body, '\"c\"', '\"d\"') WHERE refs IS NOT NULL", true},
+    };
+    struct fixture *f = *state;
+    tide_store *store = open_as(f, ours);
+    char kept[300], command[700];
+
+    append_large(store, "s", 'x');
+    tide_store_close(store);
+    assert_int_equal(sql_int(f->path, "SELECT length(refs) FROM events WHERE refs IS NOT NULL"), 24 + 32 + 16);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM blobs WHERE substr(digest, 17) = zeroblob(16)"), 1);
+    OK(read_large(f, ours, "s", 'x'));
+    OK(read_large(f, theirs, "s", 'x'));
+    snprintf(kept, sizeof kept, "%s", f->path);
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        snprintf(f->path, sizeof f->path, "%s/edited-%zu.db", f->dir, i);
+        snprintf(command, sizeof command, "cp '%s' '%s'", kept, f->path);
+        assert_int_equal(system(command), 0); /* NOLINT: our own names */
+        sql_run(f->path, NULL, edits[i].sql);
+        assert_int_equal(read_large(f, ours, "s", 'x'), edits[i].refused ? TIDE_CORRUPT : TIDE_OK);
+        assert_int_equal(read_large(f, theirs, "s", 'x'), edits[i].refused ? TIDE_CORRUPT : TIDE_OK);
+        snprintf(f->path, sizeof f->path, "%s", kept);
+    }
+}
+
+/* A value that has the name of another one, or of one that was damaged, is stored by its digest. */
+static void a_big_value_is_the_same_only_byte_for_byte(void **state)
+{
+    static const char user[] = "0123456789abcdef0123456789abcdef";
+    struct fixture *f = *state;
+    tide_store *store = open_as(f, user);
+
+    append_large(store, "one", 'x');
+    append_large(store, "two", 'x');
+    tide_store_close(store);
+    assert_int_equal(sql_int(f->path, "SELECT refs FROM blobs"), 2);
+    sql_run(f->path, NULL, "UPDATE blobs SET value = replace(value, 'x', 'y')");
+    store = open_as(f, user);
+    append_large(store, "three", 'x');
+    append_large(store, "four", 'x');
+    tide_store_close(store);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM blobs"), 2);
+    OK(read_large(f, user, "three", 'x'));
+    OK(read_large(f, user, "four", 'x'));
+    GIVES(TIDE_CORRUPT, read_large(f, user, "one", 'x'));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -803,6 +908,8 @@ int main(void)
         CASE(the_views_show_what_people_look_for),
         CASE(the_views_follow_forks_rollbacks_and_updates),
         CASE(who_reads_holds_up_nobody),
+        CASE(a_big_value_is_right_or_refused_with_its_seal_and_without),
+        CASE(a_big_value_is_the_same_only_byte_for_byte),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

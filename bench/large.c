@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What large values cost: a graph whose nodes all change 1 MiB of state, one whose nodes change nothing of it, and a tool's
+ * result of 1 MiB. Beside them what writing or reading these bytes costs alone.
+ */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define MIB ((size_t)1 << 20)
+#define NODES 10
+#define ROUNDS 7
+#define RESULTS 20 /* of a tool, in one session */
+
+/* What the nodes of one graph do, and when. */
+struct work {
+    char *output; /* what each gives, a little different every time; NULL: nothing */
+    size_t len;
+    unsigned seed;
+    double own;         /* the time that making it took */
+    double first, last; /* when the first and the last of them began */
+};
+
+static char *text_json(const char *before, size_t bytes, unsigned *seed, size_t *ret_len)
+{
+    size_t used = strlen(before);
+    char *json = malloc(used + bytes + 3);
+
+    must_sys(json != NULL, "memory");
+    memcpy(json, before, used);
+    random_text(json + used, bytes, seed);
+    memcpy(json + used + bytes, "\"}", 3);
+    *ret_len = used + bytes + 2;
+    return json;
+}
+
+static enum tide_code work_on(void *arg, const struct tide_node_call *call, struct tide_text *ret, struct tide_err *err)
+{
+    struct work *w = arg;
+
+    (void)err;
+    w->last = now_s();
+    if (strcmp(call->node, "n0") == 0)
+        w->first = w->last;
+    if (!w->output)
+        return TIDE_OK;
+    for (size_t i = 4096; i < w->len - 2; i += 4096)
+        w->output[i] = (char)('a' + rand_r(&w->seed) % 26);
+    ret->ptr = strdup(w->output);
+    ret->len = w->len;
+    w->own += now_s() - w->last;
+    return TIDE_OK;
+}
+
+static tide_graph *chain_of(struct work *w)
+{
+    char json[4096];
+    size_t len = 0;
+    struct tide_err err;
+    tide_graph *g;
+
+#define PUT(...) (len += (size_t)snprintf(json + len, sizeof json - len, __VA_ARGS__))
+    PUT("{\"tidemark_graph\":1,\"id\":\"large\",\"entry\":\"n0\",\"max_retries\":0,\"nodes\":[");
+    for (int i = 0; i < NODES; i++)
+        PUT("%s{\"id\":\"n%d\",\"type\":\"function\",\"callback\":\"work\",\"effect\":\"idempotent\","
+            "\"nullable_outputs\":[\"k\"],\"outputs\":[\"k\"]}",
+            i ? "," : "", i);
+    PUT("],\"edges\":[");
+    for (int i = 1; i < NODES; i++)
+        PUT("%s{\"from\":\"n%d\",\"to\":\"n%d\"}", i > 1 ? "," : "", i - 1, i);
+    PUT("]}");
+#undef PUT
+    must(tide_graph_parse(json, len, NULL, NULL, NULL, &g, &err), &err, "graph");
+    must(tide_graph_add_callback(g, "work", work_on, w, &err), &err, "callback");
+    return g;
+}
+
+/* The seconds of the whole run, without what the nodes themselves did. */
+static double run_chain(tide_store *store, struct work *w, const char *memory)
+{
+    const struct tide_graph_options opt = {.size = sizeof opt, .memory = memory};
+    tide_graph *g = chain_of(w);
+    struct tide_err err;
+    tide_session *s;
+    double start;
+
+    must(tide_session_create(store, NULL, NULL, &s, &err), &err, "create");
+    w->own = 0;
+    start = now_s();
+    must(tide_graph_run(s, g, &opt, NULL, &err), &err, "run");
+    start = now_s() - start - w->own;
+    tide_session_close(s);
+    tide_graph_free(g);
+    return start;
+}
+
+static double raw_mib_rate(const struct bench *b)
+{
+    return raw_group_rate(b, 1, MIB, b->quick ? 0.05 : 0.2);
+}
+
+static void bench_changed(const struct bench *b)
+{
+    struct work w = {.seed = b->seed};
+    double took[ROUNDS], raw[ROUNDS], ratio[ROUNDS], growth;
+    tide_store *store = store_new(b, "changed");
+    char measured[80], beside[80];
+
+    w.output = text_json("{\"k\":\"", MIB, &w.seed, &w.len);
+    tide_store_close(store);
+    growth = -(double)store_bytes(b, "changed");
+    store = store_again(b, "changed");
+    for (int i = 0; i < ROUNDS; i++) {
+        raw[i] = raw_mib_rate(b);
+        took[i] = run_chain(store, &w, NULL) / NODES;
+        ratio[i] = 1 / took[i] / raw[i];
+    }
+    tide_store_close(store);
+    growth += (double)store_bytes(b, "changed");
+    growth /= ROUNDS * NODES;
+    free(w.output);
+    snprintf(measured, sizeof measured, "%.2f ms a node", median(took, ROUNDS) * 1e3);
+    snprintf(beside, sizeof beside, "raw write+fdatasync of 1 MiB, growing: %.2f ms", 1e3 / median(raw, ROUNDS));
+    row("ten nodes, 1 MiB of state, all of it changed by each", measured, beside, median(ratio, ROUNDS), ">=", 0.3);
+    snprintf(measured, sizeof measured, "%.2f MiB on disk a node", growth / (double)MIB);
+    row("the same, bytes on disk per byte changed", measured, "1 MiB changed", growth / (double)MIB, "<=", 1.15);
+}
+
+/* Seconds from one node to the next, where none of them changes anything. */
+static double run_unchanged(const struct bench *b, tide_store *store, size_t bytes)
+{
+    struct work w = {.seed = b->seed};
+    size_t len;
+    char *memory = text_json("{\"big\":\"", bytes, &w.seed, &len);
+
+    run_chain(store, &w, memory);
+    free(memory);
+    return (w.last - w.first) / (NODES - 1);
+}
+
+static void bench_unchanged(const struct bench *b)
+{
+    double big[ROUNDS], small[ROUNDS], ratio[ROUNDS];
+    tide_store *store = store_new(b, "unchanged");
+    char measured[80], beside[80];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        small[i] = run_unchanged(b, store, 10 << 10);
+        big[i] = run_unchanged(b, store, MIB);
+        ratio[i] = small[i] / big[i];
+    }
+    tide_store_close(store);
+    snprintf(measured, sizeof measured, "%.3f ms a node", median(big, ROUNDS) * 1e3);
+    snprintf(beside, sizeof beside, "10 KiB of state: %.3f ms", median(small, ROUNDS) * 1e3);
+    row("ten nodes, 1 MiB of state, nothing of it changed", measured, beside, median(ratio, ROUNDS), ">=", 0.6);
+}
+
+/* ---- a tool's result ------------------------------------------------------------------------------------------------ */
+
+static void append_result(tide_session *s, char *body, size_t len, unsigned *seed)
+{
+    struct tide_new_event ev = {"message.tool", body, len};
+    struct tide_err err;
+
+    for (size_t i = 4096; i < len - 2; i += 4096)
+        body[i] = (char)('a' + rand_r(seed) % 26);
+    must(tide_session_append(s, 0, &ev, 1, NULL, &err), &err, "append");
+}
+
+static int count_bytes(void *arg, const struct tide_event *ev)
+{
+    *(size_t *)arg += ev->body_len;
+    return 0;
+}
+
+/* Seconds to read one of them, of a store that was just opened: through us. */
+static double read_results(const struct bench *b, int64_t from)
+{
+    tide_store *store = store_again(b, "results");
+    struct tide_err err;
+    tide_session *s;
+    size_t bytes = 0;
+    double start;
+
+    must(tide_session_open(store, "r", 0, &s, &err), &err, "open");
+    start = now_s();
+    must(tide_session_read(s, 0, from, from + RESULTS - 1, count_bytes, &bytes, &err), &err, "read");
+    start = now_s() - start;
+    must_sys(bytes > RESULTS * MIB, "all of them");
+    tide_session_close(s);
+    tide_store_close(store);
+    return start / RESULTS;
+}
+
+/* … and through SQLite alone. */
+static double read_plain(const struct bench *b)
+{
+    char path[512];
+    sqlite3_stmt *st = NULL;
+    sqlite3 *db = NULL;
+    size_t bytes = 0;
+    int n = 0;
+    double start;
+
+    snprintf(path, sizeof path, "%s/plain.db", b->dir);
+    must_sys(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK, path);
+    must_sys(sqlite3_prepare_v2(db, "SELECT value FROM plain", -1, &st, NULL) == SQLITE_OK, "prepare");
+    start = now_s();
+    while (sqlite3_step(st) == SQLITE_ROW && sqlite3_column_blob(st, 0)) {
+        bytes += (size_t)sqlite3_column_bytes(st, 0);
+        n++;
+    }
+    start = now_s() - start;
+    must_sys(n == RESULTS && bytes == (size_t)n * MIB, "all of them");
+    sqlite3_finalize(st);
+    sqlite3_close(db);
+    return start / n;
+}
+
+/* A table of its own with as many values of 1 MiB. */
+static void make_plain(const struct bench *b)
+{
+    char path[512];
+    sqlite3 *db = NULL;
+
+    snprintf(path, sizeof path, "%s/plain.db", b->dir);
+    must_sys(sqlite3_open(path, &db) == SQLITE_OK, path);
+    must_sys(sqlite3_exec(db, "CREATE TABLE plain(value)", NULL, NULL, NULL) == SQLITE_OK, "table");
+    for (int i = 0; i < RESULTS; i++)
+        must_sys(sqlite3_exec(db, "INSERT INTO plain VALUES(randomblob(1048576))", NULL, NULL, NULL) == SQLITE_OK,
+                 "insert");
+    sqlite3_close(db);
+}
+
+static void bench_result(const struct bench *b)
+{
+    double took[ROUNDS], raw[ROUNDS], written[ROUNDS], ours[ROUNDS], plain[ROUNDS], read[ROUNDS];
+    tide_store *store = store_new(b, "results");
+    unsigned seed = b->seed;
+    size_t len;
+    char *body =
+        text_json("{\"turn\":1,\"tool_call_id\":\"call\",\"tool_name\":\"read\",\"content\":\"", MIB, &seed, &len);
+    char measured[80], beside[80];
+    struct tide_err err;
+    tide_session *s;
+
+    must(tide_session_create(store, "r", NULL, &s, &err), &err, "create");
+    for (int i = 0; i < ROUNDS; i++) {
+        raw[i] = raw_mib_rate(b);
+        took[i] = -now_s();
+        for (int k = 0; k < RESULTS; k++)
+            append_result(s, body, len, &seed);
+        took[i] = (took[i] + now_s()) / RESULTS;
+        written[i] = 1 / took[i] / raw[i];
+    }
+    tide_session_close(s);
+    tide_store_close(store);
+    free(body);
+    make_plain(b);
+    for (int i = 0; i < ROUNDS; i++) {
+        plain[i] = read_plain(b);
+        ours[i] = read_results(b, 2 + i * RESULTS);
+        read[i] = ours[i] / plain[i];
+    }
+    snprintf(measured, sizeof measured, "%.2f ms", median(took, ROUNDS) * 1e3);
+    snprintf(beside, sizeof beside, "raw write+fdatasync of 1 MiB, growing: %.2f ms", 1e3 / median(raw, ROUNDS));
+    row("a tool's result of 1 MiB, appended", measured, beside, median(written, ROUNDS), ">=", 0.3);
+    snprintf(measured, sizeof measured, "%.2f ms", median(ours, ROUNDS) * 1e3);
+    snprintf(beside, sizeof beside, "through SQLite alone: %.2f ms", median(plain, ROUNDS) * 1e3);
+    row("the same, read back", measured, beside, median(read, ROUNDS), "<=", 3);
+}
+
+void bench_large(const struct bench *b)
+{
+    bench_changed(b);
+    bench_unchanged(b);
+    bench_result(b);
+}
