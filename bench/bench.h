@@ -48,6 +48,9 @@ int rows_failed(void);
 double raw_sync_rate(const struct bench *b, bool preallocated, double seconds);
 double raw_group_rate(const struct bench *b, size_t events, size_t bytes, double seconds);
 
+/* Rows of so many appends a commit, written by SQLite alone into the tables of a store. Appends a second. */
+double bare_group_rate(const struct bench *b, int sessions, double seconds);
+
 /* How often this process has called fdatasync. */
 long syncs_so_far(void);
 

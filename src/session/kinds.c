@@ -233,13 +233,22 @@ static inline bool is_named(const struct json *member, const char *name)
            json_key_eq(member, str_from(name));
 }
 
-static const struct field *field_of(const struct kind *kind, const struct json *member, uint64_t *seen)
+/* Members mostly come in the order of the table: each is looked for behind the one before it first. */
+static const struct field *field_of(const struct kind *kind, const struct json *member, const struct field *before,
+                                    uint64_t *seen)
 {
-    for (size_t i = 0; kind->fields[i].name; i++) {
-        if (!(*seen >> i & 1) && is_named(member, kind->fields[i].name)) {
-            *seen |= (uint64_t)1 << i;
-            return &kind->fields[i];
+    const struct field *f = before && before[1].name ? before + 1 : kind->fields;
+
+    for (const struct field *start = f; f->name;) {
+        uint64_t bit = (uint64_t)1 << (f - kind->fields);
+
+        if (!(*seen & bit) && is_named(member, f->name)) {
+            *seen |= bit;
+            return f;
         }
+        f = (f + 1)->name ? f + 1 : kind->fields;
+        if (f == start)
+            return NULL;
     }
     return NULL;
 }
@@ -290,7 +299,7 @@ static enum tide_code check_missing(const struct kind *kind, const struct json *
 
 enum tide_code kind_check(const struct kind *kind, struct str name, const struct json *body, struct tide_err *err)
 {
-    const struct field *f;
+    const struct field *f = NULL;
     uint64_t seen = 0;
 
     if (body->type != JSON_OBJECT)
@@ -299,7 +308,7 @@ enum tide_code kind_check(const struct kind *kind, struct str name, const struct
         if (is_reserved(m))
             return tide_fail(err, TIDE_INVALID, "%.*s: '%.*s' is set by Tidemark: omit it from the data", STR_ARG(name),
                              STR_ARG(m->key));
-        f = kind ? field_of(kind, m, &seen) : NULL;
+        f = kind ? field_of(kind, m, f, &seen) : NULL;
         if (f && !fits(f->type, m)) {
             tide_fail(err, TIDE_INVALID, "%.*s: '%s' must be %s", STR_ARG(name), f->name, type_words[f->type]);
             return tide_about(err, TIDE_SUBJECT_FIELD, f->name);

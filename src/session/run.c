@@ -87,20 +87,39 @@ enum tide_code run_name_check(const struct tide_run *r, const char *what, const 
 
 static int64_t *use_count(struct tide_run *r, const char *what, const char *within, const char *name)
 {
-    char key[256];
-    struct str k = {key, (size_t)snprintf(key, sizeof key, "%s %s %s", what, within ? within : "", name)};
+    const char *parts[] = {what, " ", within ? within : "", " ", name};
+    char text[256];
+    struct str key = {text, 0};
+    int64_t *n;
 
-    if (!map_get(&r->uses, k))
-        map_set_int(&r->uses, k, 0);
-    return map_get(&r->uses, k);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t len = strlen(parts[i]);
+
+        INVARIANT(len <= sizeof text - key.len); /* names were checked */
+        memcpy(text + key.len, parts[i], len);
+        key.len += len;
+    }
+    n = map_get(&r->uses, key);
+    if (n)
+        return n;
+    map_set_int(&r->uses, key, 0);
+    return map_get(&r->uses, key);
 }
 
 char *run_key(struct tide_run *r, const char *what, const char *within, const char *name)
 {
     struct buf key = BUF_INIT(512);
 
-    buf_addf(&key, "%s%s%s/%s/%" PRId64, r->chain_id, within ? "/" : "", within ? within : "", name,
-             ++*use_count(r, what, within, name));
+    buf_reserve(&key, 128);
+    buf_add_str(&key, str_from(r->chain_id));
+    if (within) {
+        buf_add_char(&key, '/');
+        buf_add_str(&key, str_from(within));
+    }
+    buf_add_char(&key, '/');
+    buf_add_str(&key, str_from(name));
+    buf_add_char(&key, '/');
+    buf_add_int(&key, ++*use_count(r, what, within, name));
     return buf_take(&key);
 }
 

@@ -72,7 +72,8 @@ static struct attempt *attempt_new(struct tide_run *r, const struct tide_step_sp
     AUTO(arena_done) struct arena known = ARENA_INIT;
     struct attempt *a = mem_zero(sizeof *a);
 
-    snprintf(a->within, sizeof a->within, "%s", spec->within ? spec->within : "");
+    if (spec->within)
+        snprintf(a->within, sizeof a->within, "%s", spec->within);
     a->key = run_key(r, "step", a->within[0] ? a->within : NULL, spec->name);
     a->retries = spec->retries;
     a->effect = spec->effect;

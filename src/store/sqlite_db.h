@@ -57,6 +57,7 @@ enum stmt_id {
     ST_RESOLVE,
     ST_LIVE,
     ST_LIVE_FLUSH,
+    ST_LIVE_PUT,
     ST_LIVE_DELETE,
     ST_LIVE_RECHECK,
     ST_BOOT_INSERT,

@@ -172,14 +172,32 @@ void pending_head_add(struct sqlite_store *s, struct whead *w)
     p->heads[p->head_count++] = w;
 }
 
+/* A head alone, as that of one who appends one by one: a virtual table would cost more than the row. */
+static int head_put(struct sqlite_store *s, const struct whead *w)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_LIVE_PUT);
+
+    sqlite3_bind_int64(st, 1, w->sid);
+    sqlite3_bind_int64(st, 2, w->boot);
+    sqlite3_bind_int64(st, 3, w->h.epoch);
+    sqlite3_bind_int64(st, 4, w->h.last_seq);
+    sqlite3_bind_int64(st, 5, w->last_pos);
+    sqlite3_bind_blob(st, 6, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 7, w->h.updated_ms);
+    sqlite3_bind_int64(st, 8, live_check(s, w));
+    sqlite3_bind_int64(st, 9, w->wake);
+    return db_run(&s->w, ST_LIVE_PUT);
+}
+
 int pending_flush(struct sqlite_store *s)
 {
-    int rc = s->pending.event_count ? db_run(&s->w, ST_EVENTS_FLUSH) : SQLITE_OK;
+    struct pending *p = &s->pending;
+    int rc = p->event_count ? db_run(&s->w, ST_EVENTS_FLUSH) : SQLITE_OK;
 
-    s->pending.event_count = 0;
-    if (!rc && s->pending.head_count)
-        rc = db_run(&s->w, ST_LIVE_FLUSH);
-    s->pending.head_count = 0;
+    p->event_count = 0;
+    if (!rc && p->head_count)
+        rc = p->head_count == 1 ? head_put(s, p->heads[0]) : db_run(&s->w, ST_LIVE_FLUSH);
+    p->head_count = 0;
     return rc;
 }
 

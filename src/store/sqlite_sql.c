@@ -12,6 +12,7 @@
 #define HEAD_COLUMNS                                                                                                   \
     HEAD_SELECT " FROM sessions s LEFT JOIN live l ON l.sid = s.sid LEFT JOIN sessions p ON p.sid = s.parent "
 #define EVENT_COLUMNS "SELECT pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, proof FROM events "
+#define LIVE_PUT "INSERT OR REPLACE INTO live(sid, boot, epoch, last_seq, last_pos, digest, updated, row_check, wake)"
 
 static const char *const sql[ST_COUNT] = {
     [ST_BEGIN] = "BEGIN",
@@ -29,8 +30,9 @@ static const char *const sql[ST_COUNT] = {
     [ST_EVENT] = EVENT_COLUMNS "WHERE pos = ?1",
     [ST_EVENT_LINK] = "SELECT sid, seq, prev, digest FROM events WHERE pos = ?1",
     [ST_EVENT_KIND] = "SELECT kind FROM events WHERE pos = ?1",
-    [ST_EVENTS_FLUSH] = "INSERT INTO events(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag, proof)"
-                        " SELECT * FROM pending_events",
+    [ST_EVENTS_FLUSH] =
+        "INSERT OR FAIL INTO events(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag, proof)"
+        " SELECT * FROM pending_events",
     [ST_EVENT_DELETE] = "DELETE FROM events WHERE pos = ?1",
     [ST_EVENT_PROVE] = "UPDATE events SET proof = ?2 WHERE pos = ?1",
     [ST_EVENTS_AFTER] = EVENT_COLUMNS "WHERE pos > ?1 ORDER BY pos LIMIT ?2",
@@ -61,9 +63,8 @@ static const char *const sql[ST_COUNT] = {
     [ST_RESOLVE] = "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || x'f4' AND hidden != 1 ORDER BY id LIMIT ?2",
     [ST_LIVE] = HEAD_SELECT ", l.sid FROM live l LEFT JOIN sessions s ON s.sid = l.sid LEFT JOIN sessions p"
                             " ON p.sid = s.parent WHERE l.sid > ?1 ORDER BY l.sid LIMIT ?2",
-    [ST_LIVE_FLUSH] =
-        "INSERT OR REPLACE INTO live(sid, boot, epoch, last_seq, last_pos, digest, updated, row_check, wake)"
-        " SELECT * FROM pending_heads",
+    [ST_LIVE_FLUSH] = LIVE_PUT " SELECT * FROM pending_heads",
+    [ST_LIVE_PUT] = LIVE_PUT " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     [ST_LIVE_DELETE] = "DELETE FROM live WHERE sid = ?1",
     [ST_LIVE_RECHECK] = "UPDATE live SET row_check = ?2 WHERE sid = ?1",
     [ST_BOOT_INSERT] = "INSERT INTO boots(boot_id, kernel_boot, pid_ns, pid, start_time, expires, lease, beat)"

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps through the C calls: finished, failed, cut, unknown, inside one another, tried again. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "program/run_server.h"
+#include "program/run_socket.h"
 #include "runs.h"
 #include "session/retry.h"
 
@@ -498,6 +503,74 @@ static void a_result_is_stored_with_what_comes_next(void **state)
     assert_int_equal(events(f->other, "tool.completed"), 14);
 }
 
+/* One request of a process inside the run, and the answer. */
+static void request(struct run_server *server, int fd, const char *json)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(FRAME_HEAD + FRAME_JSON_MAX);
+    struct frame_reader in = FRAME_READER_INIT;
+    struct pollfd fds[SERVER_CONNS_MAX + 1];
+    struct frame reply;
+    enum frame_got got;
+
+    frame_put(&out, str_from(json), STR(""));
+    assert_int_equal(write(fd, out.ptr, out.len), (ssize_t)out.len);
+    while ((got = frame_read(&in, fd)) == FRAME_LATER) {
+        size_t n = run_server_wants(server, fds);
+
+        assert_true(poll(fds, n, 10) >= 0);
+        run_server_move(server, fds, n);
+    }
+    assert_int_equal(got, FRAME_HERE);
+    assert_int_equal(frame_look(&in, &reply), FRAME_HERE);
+    assert_null(memmem(reply.json.ptr, reply.json.len, "error", 5));
+    frame_reader_done(&in);
+}
+
+static int step_inside_commits(struct run_server *server, int fd, int i, const char *effect)
+{
+    char step[128];
+
+    commits = 0;
+    snprintf(step, sizeof step, "{\"op\":\"step\",\"name\":\"s%d\",\"effect\":\"%s\",\"pid\":%d}", i, effect,
+             (int)getpid());
+    request(server, fd, step);
+    request(server, fd, "{\"op\":\"end\",\"outcome\":\"completed\",\"exit\":0}");
+    return commits;
+}
+
+/* The same for `tidemark step`, which asks the process that has the run. */
+static void a_result_from_inside_is_stored_with_what_comes_next(void **state)
+{
+    struct fixture *f = *state;
+    char name[RUN_SOCKET_NAME_SIZE];
+    struct run_server server;
+    int listener, fd;
+    tide_session *s;
+    tide_run *r;
+
+    f->env.threads = false;
+    count_commits(f);
+    s = create(f);
+    r = start(s);
+    OK(run_socket_open(&listener, name, &err));
+    run_server_init(&server, r, listener);
+    OK(run_socket_connect(name, &fd, &err));
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(step_inside_commits(&server, fd, i, i % 2 ? "idempotent" : "pure"), 1);
+        assert_int_equal(events(f->other, "tool.started"), i + 1);
+        assert_int_equal(events(f->other, "tool.completed"), i);
+    }
+    assert_int_equal(step_inside_commits(&server, fd, 6, "once"), 2);
+    assert_int_equal(events(f->other, "tool.completed"), 7);
+    assert_int_equal(step_inside_commits(&server, fd, 7, "pure"), 1);
+    close(fd);
+    run_server_close(&server);
+    finish(r);
+    tide_session_close(s);
+    assert_int_equal(events(f->other, "tool.completed"), 8);
+}
+
 /* With nothing behind it, it is written a little later all the same. */
 static void a_result_that_nothing_follows_is_stored_too(void **state)
 {
@@ -520,6 +593,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_finished_step_answers_from_the_log),
         T(a_result_is_stored_with_what_comes_next),
+        T(a_result_from_inside_is_stored_with_what_comes_next),
         T(a_result_that_nothing_follows_is_stored_too),
         T(a_cut_once_step_is_unknown_and_never_run),
         T(a_cut_idempotent_step_runs_again_with_its_key),
