@@ -27,12 +27,13 @@ function table(head, rows) {
 
 export function printReport(report, systems) {
   const { results } = report
-  const of = (system, ...names) => names.map((name) => cell(results[system.name][name]))
+  const of = (system, ...names) => names.map((name) => cell(results[system.name]?.[name]))
   const raw = (size) => cell(results.raw[size])
   console.log(`rounds: ${report.rounds}${report.quick ? ', quick: to see that it runs, not for figures' : ''}; median (smallest–largest)`)
   console.log(`load average before ${report.load.map((l) => l.toFixed(2)).join(' ')}, after ` +
     `${report.loadAfter.map((l) => l.toFixed(2)).join(' ')}; processors busy before each turn, %: ${cell(report.busy)}`)
-  for (const s of systems) console.log(`sync, ${s.name}: ${results[s.name].sync ?? '?'}`)
+  if (report.late) console.log(report.late)
+  for (const s of systems) console.log(`sync, ${s.name}: ${results[s.name]?.sync ?? '?'}`)
 
   table(['durable steps', 'steps/s, 1', '10', '100 at once', '10 processes', '100 processes', 'p50 of one, ms', 'disk flushes a step'], [
     ...systems.map((s) => [s.name, ...of(s, 'rate1', 'rate10', 'rate100', 'crowd10', 'crowd100', 'p50', 'flushes')]),
@@ -49,5 +50,5 @@ export function printReport(report, systems) {
 
   console.log()
   for (const [name, reason] of report.absent) console.log(`not measured: ${name}: ${reason}`)
-  for (const s of systems) for (const why of results[s.name].failed) console.log(`failed: ${s.name}: ${why}`)
+  for (const s of systems) for (const why of results[s.name]?.failed ?? []) console.log(`failed: ${s.name}: ${why}`)
 }
