@@ -20,7 +20,7 @@ ninja = ninja --quiet -C $(1) | sed '/^ninja: no work to do/d'
 
 .PHONY: help
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: ## build/tidemark and the library
@@ -76,6 +76,11 @@ torture: ## the long proof: simulation on all cores for TORTURE_SECONDS
 .PHONY: bench
 bench: build ## measure: make bench ARGS="append"
 	@TIDEMARK=$(BUILD)/tidemark $(BUILD)/bench/tidemark-bench $(ARGS)
+
+.PHONY: bench-peers
+bench-peers: build ## measure beside Restate, DBOS, OpenWorkflow and LangGraph: make bench-peers ARGS=--quick
+	@tools/setup peers
+	@node=$$(tools/setup-peers $(BUILD)/peers) && NODE_NO_WARNINGS=1 "$$node" $(BUILD)/peers/run.js '$(abspath $(BUILD))' $(ARGS)
 
 .PHONY: lint
 lint: ## layers, sizes, format, warnings of a second compiler, static analysis, scripts
