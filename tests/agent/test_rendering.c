@@ -11,6 +11,7 @@
 #define STEPS 60
 
 struct talk {
+    const char *type;
     struct provider *p;
     struct conversation t;
     struct rendering k;
@@ -141,8 +142,7 @@ static void ask(struct talk *w, uint64_t seed)
     n = conversation_render(&w->t, w->p, &req, wish, &a, &w->k, digest);
     digest_name(want, buf_view(&anew));
     if (n != n_anew || !str_eq(buf_view(&w->k.body), buf_view(&anew)) || strcmp(digest, want) != 0)
-        fail_msg("seed %llu, %s:\n%s\n%s", (unsigned long long)seed, provider_type(w->p), buf_cstr(&w->k.body),
-                 buf_cstr(&anew));
+        fail_msg("seed %llu, %s:\n%s\n%s", (unsigned long long)seed, w->type, buf_cstr(&w->k.body), buf_cstr(&anew));
     buf_done(&anew);
     arena_done(&a);
 }
@@ -150,7 +150,7 @@ static void ask(struct talk *w, uint64_t seed)
 static void play(const char *type, const char *script, uint64_t seed)
 {
     const struct provider_config config = {.type = type, .script = script};
-    struct talk w = {.log = BUF_INIT(1 << 20), .random = seed, .system = "Be brief."};
+    struct talk w = {.type = type, .log = BUF_INIT(1 << 20), .random = seed, .system = "Be brief."};
 
     w.k.body = (struct buf)BUF_INIT(1 << 20);
     OK(provider_open(&config, &w.p, &err));
