@@ -54,8 +54,7 @@ int main(int argc, char **argv)
         else
             return fprintf(stderr,
                            "usage: tidemark-bench [--quick] [--only=append|group|secrets|start|range|history|sizes|"
-                           "runs|resumes|steps|recovery|agent|graph|large|files|origin|watch]
-"),
+                           "runs|resumes|steps|recovery|agent|graph|large|files|origin|watch]\n"),
                    2;
     }
     if (!b.tidemark)
