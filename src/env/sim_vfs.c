@@ -3,7 +3,8 @@
  * A SQLite VFS on a simulated machine: one per process, so that a connection finds its machine, its locks and its death
  * by the name it was opened with. It follows SQLite's own unix VFS where a store can notice: an empty file does not
  * exist for xAccess, a new journal's first sync makes its directory entry durable (and the database's never does), a
- * failed step to EXCLUSIVE leaves PENDING. Nobody else runs during a call: a lock in conflict is SQLITE_BUSY.
+ * failed step to EXCLUSIVE leaves PENDING. Nobody else runs during a call: a lock in conflict is SQLITE_BUSY. Writes to a
+ * write-ahead log are gathered as on a real machine.
  */
 #include <errno.h>
 #include <sqlite3.h>
@@ -12,6 +13,7 @@
 
 #include "base/mem.h"
 #include "env/sim_machine.h"
+#include "env/wal_writes.h"
 
 enum { PATH_MAX_BYTES = 1024, SECTOR_BYTES = 4096 };
 #define JULIAN_UNIX_EPOCH_MS INT64_C(210866760000000)
@@ -19,6 +21,8 @@ enum { PATH_MAX_BYTES = 1024, SECTOR_BYTES = 4096 };
 struct vfs_file {
     sqlite3_file base;
     struct sim_handle *h;
+    bool log;
+    struct wal_writes writes; /* of a log */
 };
 
 static struct sim_handle *handle_of(sqlite3_file *file)
@@ -47,8 +51,19 @@ static int result(int errnum, int ioerr)
 
 /* ---- Contents ----------------------------------------------------------------------------------------------- */
 
+static int write_now(sqlite3_file *file, const void *bytes, int n, sqlite3_int64 at)
+{
+    return result(sim_sys_write(handle_of(file), bytes, (size_t)n, at), SQLITE_IOERR_WRITE);
+}
+
+static int write_out(sqlite3_file *file)
+{
+    return wal_write_out(&((struct vfs_file *)file)->writes, file, write_now);
+}
+
 static int file_close(sqlite3_file *file)
 {
+    wal_writes_done(&((struct vfs_file *)file)->writes);
     sim_sys_close(handle_of(file));
     return SQLITE_OK;
 }
@@ -56,8 +71,11 @@ static int file_close(sqlite3_file *file)
 static int file_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 {
     size_t got = 0;
-    int errnum = sim_sys_read(handle_of(file), out, (size_t)n, at, &got);
+    int rc = write_out(file), errnum;
 
+    if (rc)
+        return rc;
+    errnum = sim_sys_read(handle_of(file), out, (size_t)n, at, &got);
     if (errnum)
         return result(errnum, SQLITE_IOERR_READ);
     if (got == (size_t)n)
@@ -68,26 +86,33 @@ static int file_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 
 static int file_write(sqlite3_file *file, const void *bytes, int n, sqlite3_int64 at)
 {
-    return result(sim_sys_write(handle_of(file), bytes, (size_t)n, at), SQLITE_IOERR_WRITE);
+    struct vfs_file *f = (struct vfs_file *)file;
+
+    return f->log ? wal_write(&f->writes, file, write_now, bytes, n, at) : write_now(file, bytes, n, at);
 }
 
 static int file_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-    return result(sim_sys_truncate(handle_of(file), size), SQLITE_IOERR_TRUNCATE);
+    int rc = write_out(file);
+
+    return rc ? rc : result(sim_sys_truncate(handle_of(file), size), SQLITE_IOERR_TRUNCATE);
 }
 
 static int file_sync(sqlite3_file *file, int flags)
 {
+    int rc = write_out(file);
+
     (void)flags;
-    return result(sim_sys_sync(handle_of(file)), SQLITE_IOERR_FSYNC);
+    return rc ? rc : result(sim_sys_sync(handle_of(file)), SQLITE_IOERR_FSYNC);
 }
 
 static int file_size(sqlite3_file *file, sqlite3_int64 *ret_size)
 {
     const struct sim_handle *h = handle_of(file);
+    int rc = write_out(file);
 
-    if (h->proc->dead)
-        return SQLITE_IOERR;
+    if (rc || h->proc->dead)
+        return rc ? rc : SQLITE_IOERR;
     *ret_size = (sqlite3_int64)sim_file_len(h->file);
     return SQLITE_OK;
 }
@@ -232,6 +257,7 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *file,
     if (errnum)
         return result(errnum, SQLITE_CANTOPEN);
     f->base.pMethods = &methods;
+    f->log = flags & SQLITE_OPEN_WAL;
     f->h->entry_sync_due = path && flags & SQLITE_OPEN_CREATE && flags & journals;
     if (ret_flags)
         *ret_flags = flags;

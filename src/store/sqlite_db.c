@@ -137,8 +137,6 @@ enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_er
         rc = sqlite3_exec(c->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
     if (s->base.read_only && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY) && wal_is_empty(s))
         rc = connect_immutable(s, c);
-    if (!rc && c == &s->w && !s->base.read_only)
-        gather_writes(c->db);
     if (!rc)
         return TIDE_OK;
     code = db_fail(s, c, rc, err, "open");

@@ -311,9 +311,6 @@ enum tide_code head_anew(struct sqlite_store *s, struct conn *c, const struct he
                          struct tide_err *err) MUST_CHECK; /* from the tables, whatever was noted of it */
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 
-/* sqlite_gather.c: what this connection writes goes to the system in few pieces. */
-void gather_writes(sqlite3 *db);
-
 /* sqlite_vfs.c: what sqlite3_open_v2() is given. */
 const char *vfs_name(const struct env *env);
 

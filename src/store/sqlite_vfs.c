@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite's own VFS, but for one thing: a read that the disk fails (EIO) is an I/O error. SQLite's says SQLITE_IOERR_CORRUPTFS,
- * and its engine turns that into SQLITE_CORRUPT, so that nobody can tell a failed cable from a damaged file any more.
+ * SQLite's own VFS, but for two things. A read that the disk fails (EIO) is an I/O error: SQLite's says
+ * SQLITE_IOERR_CORRUPTFS, and its engine turns that into SQLITE_CORRUPT, so that nobody can tell a failed cable from a damaged
+ * file any more. And what a transaction writes to the write-ahead log is gathered (env/wal_writes.h).
  *
- * Each file that is opened gets a copy of its table of methods with another xRead; what is behind it is SQLite's.
+ * Each file that is opened gets a copy of its table of methods with some of ours; what is behind it is SQLite's. Behind
+ * SQLite's struct of a file there is room for what is gathered.
  */
 #include <pthread.h>
 
+#include "env/wal_writes.h"
 #include "store/sqlite_db.h"
 
 #define VFS_NAME "tidemark"
-#define TABLES_MAX 8 /* SQLite has one for each way to lock: two are used here */
+#define TABLES_MAX 8 /* SQLite has one for each way to lock: two are used here, each for logs as well */
 
 struct table {
     sqlite3_io_methods ours; /* first: what a file points at is this struct as well */
     const sqlite3_io_methods *theirs;
+    bool log;
 };
 
 static struct {
@@ -22,31 +26,101 @@ static struct {
     pthread_mutex_t mu;
     sqlite3_vfs vfs;
     const sqlite3_vfs *under;
+    size_t own_bytes; /* of its struct of a file */
     struct table tables[TABLES_MAX];
     size_t n;
 } shim = {.once = PTHREAD_ONCE_INIT, .mu = PTHREAD_MUTEX_INITIALIZER};
 
+static const sqlite3_io_methods *theirs(const sqlite3_file *file)
+{
+    return ((const struct table *)(const void *)file->pMethods)->theirs;
+}
+
 static int read_file(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 {
-    const struct table *t = (const struct table *)(const void *)file->pMethods;
-    int rc = t->theirs->xRead(file, out, n, at);
+    int rc = theirs(file)->xRead(file, out, n, at);
 
     return rc == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : rc;
 }
 
-static const sqlite3_io_methods *table_for(const sqlite3_io_methods *theirs)
+/* ---- of a write-ahead log ---- */
+
+static struct wal_writes *writes_of(sqlite3_file *file)
 {
-    const sqlite3_io_methods *ours = theirs;
+    return (struct wal_writes *)(void *)((char *)file + shim.own_bytes);
+}
+
+static int write_out(sqlite3_file *file)
+{
+    return wal_write_out(writes_of(file), file, theirs(file)->xWrite);
+}
+
+static int close_log(sqlite3_file *file)
+{
+    wal_writes_done(writes_of(file));
+    return theirs(file)->xClose(file);
+}
+
+static int read_log(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
+{
+    int rc = write_out(file);
+
+    return rc ? rc : read_file(file, out, n, at);
+}
+
+static int write_log(sqlite3_file *file, const void *bytes, int n, sqlite3_int64 at)
+{
+    return wal_write(writes_of(file), file, theirs(file)->xWrite, bytes, n, at);
+}
+
+static int truncate_log(sqlite3_file *file, sqlite3_int64 size)
+{
+    int rc = write_out(file);
+
+    return rc ? rc : theirs(file)->xTruncate(file, size);
+}
+
+static int sync_log(sqlite3_file *file, int flags)
+{
+    int rc = write_out(file);
+
+    return rc ? rc : theirs(file)->xSync(file, flags);
+}
+
+static int measure_log(sqlite3_file *file, sqlite3_int64 *ret_size)
+{
+    int rc = write_out(file);
+
+    return rc ? rc : theirs(file)->xFileSize(file, ret_size);
+}
+
+/* ---- opening ---- */
+
+static struct table table_of(const sqlite3_io_methods *methods, bool log)
+{
+    struct table t = {*methods, methods, log};
+
+    t.ours.xRead = log ? read_log : read_file;
+    if (log) {
+        t.ours.xClose = close_log;
+        t.ours.xWrite = write_log;
+        t.ours.xTruncate = truncate_log;
+        t.ours.xSync = sync_log;
+        t.ours.xFileSize = measure_log;
+    }
+    return t;
+}
+
+static const sqlite3_io_methods *methods_for(const sqlite3_io_methods *methods, bool log)
+{
+    const sqlite3_io_methods *ours = methods;
     size_t i = 0;
 
     pthread_mutex_lock(&shim.mu);
-    while (i < shim.n && shim.tables[i].theirs != theirs)
+    while (i < shim.n && (shim.tables[i].theirs != methods || shim.tables[i].log != log))
         i++;
-    if (i == shim.n && i < TABLES_MAX) {
-        shim.tables[i] = (struct table){*theirs, theirs};
-        shim.tables[i].ours.xRead = read_file;
-        shim.n++;
-    }
+    if (i == shim.n && i < TABLES_MAX)
+        shim.tables[shim.n++] = table_of(methods, log);
     if (i < TABLES_MAX)
         ours = &shim.tables[i].ours;
     pthread_mutex_unlock(&shim.mu);
@@ -55,10 +129,13 @@ static const sqlite3_io_methods *table_for(const sqlite3_io_methods *theirs)
 
 static int open_file(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *ret_flags)
 {
+    bool log = flags & SQLITE_OPEN_WAL;
     int rc = shim.under->xOpen(vfs, path, file, flags, ret_flags);
 
+    if (log)
+        *writes_of(file) = (struct wal_writes){0};
     if (file->pMethods)
-        file->pMethods = table_for(file->pMethods);
+        file->pMethods = methods_for(file->pMethods, log);
     return rc;
 }
 
@@ -71,6 +148,8 @@ static void set_up(void)
     shim.vfs.pNext = NULL;
     shim.vfs.zName = VFS_NAME;
     shim.vfs.xOpen = open_file;
+    shim.own_bytes = ((size_t)shim.under->szOsFile + 7) & ~(size_t)7;
+    shim.vfs.szOsFile = (int)(shim.own_bytes + sizeof(struct wal_writes));
     if (sqlite3_vfs_register(&shim.vfs, 0))
         shim.under = NULL;
 }
