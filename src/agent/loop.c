@@ -63,19 +63,17 @@ static enum tide_code end_run(struct tide_agent *a, const struct tide_run_result
 
 static enum tide_code fail_run(struct tide_agent *a, struct tide_err *err)
 {
-    const char *remedy = fault_remedy(&a->fault, a->type);
     struct tide_run_result result = {.size = sizeof result,
                                      .outcome = TIDE_OUTCOME_FAILED,
                                      .reason = a->fault.code,
                                      .error_code = a->fault.code,
                                      .fields = "{\"recorded\":\"llm.error\"}"}; /* the view of errors has it once */
-    struct tide_err why = *err, ignored;
+    struct tide_err unrecorded;
 
-    result.error_message = why.msg;
-    if (end_run(a, &result, &ignored))
-        return tide_fail(err, TIDE_FAILED, "%.200s; and the end of the run could not be recorded: %.200s", why.msg,
-                         ignored.msg);
-    tide_fail(err, TIDE_FAILED, "%.300s%s%s", why.msg, *remedy ? ": " : "", remedy);
+    result.error_message = err->msg;
+    if (end_run(a, &result, &unrecorded))
+        return tide_wrap_after(err, "the end of the run could not be recorded: %s", unrecorded.msg);
+    tide_wrap_after(err, "%s", fault_remedy(&a->fault, a->type));
     return tide_hint(err, TIDE_ACTION_PROMPT, a->s->head.id);
 }
 
@@ -101,7 +99,6 @@ static enum tide_code fail_max_turns(struct tide_agent *a, struct tide_err *err)
 
     if (end_run(a, &result, &ignored))
         return tide_err_copy(err, &ignored);
-    tide_fail(err, TIDE_FAILED, "max_turns: %d model calls did not finish this", a->turns);
     return tide_hint(err, TIDE_ACTION_PROMPT, a->s->head.id);
 }
 

@@ -290,7 +290,7 @@ static enum tide_code attempts(struct tide_agent *a, int64_t turn, struct model_
         if (code)
             return code;
         if (!at)
-            return tide_fail(err, TIDE_FAILED, "%s", a->fault.message);
+            return fault_fail(&a->fault, TIDE_FAILED, err);
         tell_retry(a, attempt, at);
     }
 }

@@ -170,11 +170,8 @@ static enum tide_code name_end(const struct tide_agent *a, enum tide_code code, 
         return fail_as(ret, "hook_stop", false, err);
     if (code == TIDE_CANCELLED && stop == STOP_NOT)
         return fail_as(ret, "budget", false, err);
-    if (code == TIDE_FAILED && a->fault.code[0] && *fault_remedy(&a->fault, a->type)) {
-        struct tide_err why = *err;
-
-        tide_fail(err, TIDE_FAILED, "%.300s: %s", why.msg, fault_remedy(&a->fault, a->type));
-    }
+    if (code == TIDE_FAILED && a->fault.code[0])
+        tide_wrap_after(err, "%s", fault_remedy(&a->fault, a->type));
     if (code == TIDE_FAILED)
         return fail_as(ret, a->fault.code[0] ? a->fault.code : "failed",
                        strcmp(a->fault.code, "max_turns") != 0 && retry_helps(str_from(a->fault.code)), err);

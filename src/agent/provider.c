@@ -110,6 +110,12 @@ static void hide_key(char *message, const char *key)
     hide_beginning(message, key, n);
 }
 
+enum tide_code fault_fail(const struct model_fault *f, enum tide_code code, struct tide_err *err)
+{
+    tide_fail(err, code, "%s", f->message);
+    return strcmp(f->code, "auth") == 0 ? tide_about(err, TIDE_SUBJECT_KEY, "api_key") : code;
+}
+
 /* Completes a fault: the provider's name before it, one clean line in both places. */
 static enum tide_code report_fault(const struct provider *p, struct model_fault *f, struct tide_err *err)
 {
@@ -118,7 +124,7 @@ static enum tide_code report_fault(const struct provider *p, struct model_fault 
     hide_key(f->message, p->key);
     tide_fail(&line, fault_tide_code(f), "%s: %s", p->ops->type, f->message);
     memcpy(f->message, line.msg, sizeof f->message);
-    return tide_err_copy(err, &line);
+    return fault_fail(f, line.code, err);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------------------- */

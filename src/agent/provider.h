@@ -34,6 +34,9 @@ struct model_fault {
 /* What helps against it when it does not pass, for a provider of this type; "": nothing, or the message says it. */
 const char *fault_remedy(const struct model_fault *f, const char *type);
 
+/* Fails with its message; a refused key is about the setting `api_key`. */
+enum tide_code fault_fail(const struct model_fault *f, enum tide_code code, struct tide_err *err);
+
 /* Who listens while an answer comes in. Any may be NULL. */
 struct model_listener {
     void *arg;

@@ -220,6 +220,22 @@ enum tide_code tide_wrap(struct tide_err *err, const char *fmt, ...)
     return err->code;
 }
 
+enum tide_code tide_wrap_after(struct tide_err *err, const char *fmt, ...)
+{
+    char more[sizeof(err->msg) / 2], first[sizeof(err->msg)];
+    va_list args;
+
+    assert(err && err->code != TIDE_OK);
+    va_start(args, fmt);
+    vsnprintf(more, sizeof(more), fmt, args);
+    va_end(args);
+    if (!more[0])
+        return err->code;
+    snprintf(first, sizeof(first), "%.*s", (int)(sizeof(err->msg) - sizeof(": ") - strlen(more)), err->msg);
+    set_joined(err, first, more);
+    return err->code;
+}
+
 enum tide_code tide_fail_errno(struct tide_err *err, int errnum, const char *fmt, ...)
 {
     const char *why = strerrordesc_np(errnum);

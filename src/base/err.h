@@ -15,6 +15,11 @@ enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *
 enum tide_code tide_wrap(struct tide_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
+ * Puts ": more" behind the message, which is cut to leave room for it; "": nothing. Code, detail and hints stay. Returns the code.
+ */
+enum tide_code tide_wrap_after(struct tide_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
  * What the failure that was made just before is about; returns its code. What was said nearer to it stays, and is
  * completed. err may be NULL; so may `name`.
  */

@@ -320,17 +320,16 @@ enum tide_code agent_setup_ask(const struct agent_setup *c, struct tide_err *err
     struct model_listener nobody = {.arg = NULL};
     struct model_answer answer = {.arena = ARENA_INIT};
     struct model_fault fault = {.code = ""};
-    struct tide_err why = {0};
 
+    ERR_LOCAL(err);
     if (provider_open(&config, &p, err))
         return err->code;
     provider_render(p, &request, &body);
-    if (!provider_call(p, buf_view(&body), 0, &nobody, &answer, &fault, &why)) {
+    if (!provider_call(p, buf_view(&body), 0, &nobody, &answer, &fault, err)) {
         model_answer_done(&answer);
         return TIDE_OK;
     }
-    return tide_fail(err, why.code, "%.300s%s%s", why.msg, *fault_remedy(&fault, c->opt.provider) ? ": " : "",
-                     fault_remedy(&fault, c->opt.provider));
+    return tide_wrap_after(err, "%s", fault_remedy(&fault, c->opt.provider));
 }
 
 enum tide_decision agent_setup_yes(const struct agent_setup *c, const struct tide_approval *ask)

@@ -478,7 +478,10 @@ enum tide_code inside_step(struct inside_step *want, struct tide_err *err)
         code = follow_step(&s, err);
     let_go(&s);
     run_client_close(&s.link);
-    if (code == TIDE_IO)
-        return tide_fail(err, TIDE_FAILED, "step '%s': %s", want->name, err->msg);
+    if (code == TIDE_IO) {
+        tide_about(err, TIDE_SUBJECT_STEP, want->name);
+        tide_wrap(err, "step '%s'", want->name);
+        return err->code = TIDE_FAILED;
+    }
     return code;
 }

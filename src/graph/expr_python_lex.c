@@ -174,13 +174,16 @@ static void by_code(struct py_reader *r, struct buf *out, unsigned most, unsigne
     char bytes[4];
     uint32_t c = 0;
     unsigned n = 0;
+    size_t len;
 
     for (int d; n < most && (d = peek_char(r, 0)) >= 0 && (base == 8 ? is_octal(d) : isxdigit(d)); n++, r->at++)
         c = c * (uint32_t)base + (uint32_t)(isdigit(d) ? d - '0' : tolower(d) - 'a' + 10);
-    if (n < least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+    if (n < least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) {
         py_fail(r, r->at, "an escape that is no character");
-    else
-        buf_add(out, bytes, utf8_put(bytes, c));
+        return;
+    }
+    len = utf8_put(bytes, c);
+    buf_add(out, bytes, len);
 }
 
 /* Behind a backslash. */

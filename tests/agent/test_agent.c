@@ -144,6 +144,7 @@ static void what_cannot_pass_by_itself_fails_at_once_and_can_be_resumed(void **s
     HINTS(TIDE_FAILED, TIDE_ACTION_PROMPT, tide_agent_run(a, "hi", &answer, &err));
     assert_int_equal(count_kind(s, "llm.error"), 1);
     LOG_IS(s, 5, "llm.request llm.error run.failed");
+    ABOUT(TIDE_FAILED, TIDE_SUBJECT_KEY, "api_key", tide_agent_resume(a, NULL, NULL, &answer, &err));
     tide_agent_free(a);
     write_file(f->script, "{\"turns\":[{\"text\":\"Hello.\"}]}");
     a = new_agent(s, &opt);

@@ -132,6 +132,8 @@ static void it_fails_with_a_code_and_goes_on_where_it_was(void **state)
     k.w.opt.max_retries = 2;
     RUNS_NESTED(TIDE_FAILED, &k); /* another attempt of the node: the same conversation */
     assert_string_equal(k.result.code, "auth");
+    assert_int_equal(k.err.detail.subject, TIDE_SUBJECT_KEY);
+    assert_string_equal(k.err.detail.name, "api_key");
     assert_false(k.result.retry);
     write_file(k.w.script, "{\"turns\":[{},{\"calls\":[" SET("body", "2") "]}]}");
     RUNS_NESTED(TIDE_OK, &k);

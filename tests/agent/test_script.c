@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "agent/provider.h"
+#include "engine/agent_setup.h"
 #include "kit.h"
 
 struct desk {
@@ -297,6 +298,24 @@ static void a_body_of_somebody_else_is_refused(void **state)
     desk_close(&d);
 }
 
+static void a_key_that_is_refused_is_named_by_its_setting(void **state)
+{
+    struct agent_setup setup = {.opt = {.provider = "script", .model = "m"}};
+    char dir[256], path[300];
+    FILE *f;
+
+    (void)state;
+    dir_make(dir);
+    snprintf(path, sizeof path, "%s/script.json", dir);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs("{\"turns\":[{\"text\":\"Yes.\",\"fail\":[{\"status\":401}]}]}", f) >= 0);
+    assert_int_equal(fclose(f), 0);
+    setup.opt.script = path;
+    ABOUT(TIDE_DENIED, TIDE_SUBJECT_KEY, "api_key", agent_setup_ask(&setup, &err));
+    dir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +326,7 @@ int main(void)
         cmocka_unit_test(waiting_is_in_small_pieces_and_can_be_ended),
         cmocka_unit_test(a_bad_script_is_one_clear_line),
         cmocka_unit_test(a_script_that_is_not_there_is_named),
+        cmocka_unit_test(a_key_that_is_refused_is_named_by_its_setting),
         cmocka_unit_test(a_body_of_somebody_else_is_refused),
     };
 

@@ -109,6 +109,30 @@ static void wrapping_puts_context_before_and_keeps_the_code(void **state)
     assert_int_equal(err.code, TIDE_FULL);
 }
 
+static void what_stands_behind_is_kept_whole_and_changes_no_type(void **state)
+{
+    struct tide_err err;
+    char first[sizeof err.msg];
+
+    (void)state;
+    tide_fail_step(&err, TIDE_DENIED, "pay", "was refused");
+    tide_hint(&err, TIDE_ACTION_WHY, "s1");
+    assert_int_equal(tide_wrap_after(&err, "%s", ""), TIDE_DENIED);
+    assert_string_equal(err.msg, "step 'pay' was refused");
+    assert_int_equal(tide_wrap_after(&err, "check the %s", "key"), TIDE_DENIED);
+    assert_string_equal(err.msg, "step 'pay' was refused: check the key");
+    assert_int_equal(err.detail.subject, TIDE_SUBJECT_STEP);
+    assert_string_equal(err.detail.name, "pay");
+    assert_int_equal(err.hints[0].action, TIDE_ACTION_WHY);
+
+    memset(first, 'x', sizeof first - 1);
+    first[sizeof first - 1] = '\0';
+    tide_fail(&err, TIDE_DENIED, "%s", first);
+    tide_wrap_after(&err, "the end");
+    assert_int_equal(strlen(err.msg), sizeof err.msg - 1);
+    assert_string_equal(err.msg + sizeof err.msg - sizeof "x: the end", "x: the end");
+}
+
 static void arguments_may_point_into_the_error(void **state)
 {
     struct tide_err err;
@@ -282,6 +306,7 @@ int main(void)
         cmocka_unit_test(numbers_are_for_good),
         cmocka_unit_test(words_and_values_lead_to_each_other),
         cmocka_unit_test(wrapping_puts_context_before_and_keeps_the_code),
+        cmocka_unit_test(what_stands_behind_is_kept_whole_and_changes_no_type),
         cmocka_unit_test(arguments_may_point_into_the_error),
         cmocka_unit_test(null_is_allowed_where_nobody_listens),
         cmocka_unit_test(messages_are_one_clean_line),

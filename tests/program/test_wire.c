@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The socket between exec and the commands inside it: frames in pieces, frames that lie, who may come in, results. */
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "engine/run_inside.h"
 #include "kit.h"
 #include "program/run_socket.h"
 #include "program/frame.h"
@@ -358,6 +361,38 @@ static void what_a_step_said_before_it_died_counts_when_the_run_closes(void **st
     dir_remove(dir);
 }
 
+static void *let_in_and_leave(void *arg)
+{
+    struct pollfd p = {.fd = *(int *)arg, .events = POLLIN};
+
+    assert_int_equal(poll(&p, 1, -1), 1);
+    close(run_socket_accept(p.fd));
+    return NULL;
+}
+
+static int no_signals(void *arg)
+{
+    (void)arg;
+    return -1;
+}
+
+static void a_step_whose_run_ends_is_named(void **state)
+{
+    char *argv[] = {"true", NULL}, name[RUN_SOCKET_NAME_SIZE];
+    struct inside_step step = {.name = "pay", .effect = "once", .argv = argv, .echo = -1, .signals = no_signals};
+    pthread_t run;
+    int fd = -1;
+
+    (void)state;
+    OK(run_socket_open(&fd, name, &err));
+    assert_int_equal(setenv(RUN_SOCKET_ENV, name, 1), 0);
+    assert_int_equal(pthread_create(&run, NULL, let_in_and_leave, &fd), 0);
+    ABOUT(TIDE_FAILED, TIDE_SUBJECT_STEP, "pay", inside_step(&step, &err));
+    assert_int_equal(pthread_join(run, NULL), 0);
+    assert_int_equal(unsetenv(RUN_SOCKET_ENV), 0);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +408,7 @@ int main(void)
         cmocka_unit_test(every_length_of_binary_output_survives),
         cmocka_unit_test(output_that_escapes_badly_is_kept_small_and_exact),
         cmocka_unit_test(a_result_of_another_maker_is_its_own_output),
+        cmocka_unit_test(a_step_whose_run_ends_is_named),
         cmocka_unit_test(what_a_step_said_before_it_died_counts_when_the_run_closes),
     };
 
