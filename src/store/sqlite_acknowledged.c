@@ -214,8 +214,12 @@ void mark_close(struct sqlite_store *s)
     struct tide_err err;
     enum tide_code code;
     int64_t closed;
-    int rc = sqlite3_exec(s->w.db, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL); /* the move syncs the log first */
+    int rc;
 
+    /* What it says the file holds is on disk before the word itself is written there: a power cut in between may leave any of its pages. */
+    if (s->wal_pages && db_compact(s, &err) && err.code != TIDE_BUSY)
+        return;
+    rc = sqlite3_exec(s->w.db, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL); /* the move syncs the log first */
     rc = rc ? rc : db_run(&s->w, ST_BEGIN_WRITE);
     rc = rc ? rc : read_end(s, &closed, &err) || mark_begin(s, s->last_pos, &err) ? SQLITE_IOERR : SQLITE_OK;
     if (!rc && (put = db_stmt(&s->w, ST_META_PUT))) {

@@ -3,10 +3,13 @@
  * SQLite writes a frame of its log in two pieces, and moves the log page by page. Writes of the writing connection that follow each
  * other in a file are gathered here and go to the system as one.
  *
- * What is gathered reaches the file before anything else is done with it: before a read, a sync, a change of its length, and before
+ * What is gathered reaches the file before anything else is done with its bytes: before a read, a sync, a change of its length, and before
  * a lock is given up, in the file or in the shared memory of its log. So nobody else can see or write a place for which
  * something is still gathered, and a sync covers all that was written. What is left when a file is closed belongs to a transaction
  * that was not committed.
+ *
+ * It does so in calls whose result counts. Not in xFileControl: SQLite calls that between the last page that it moves and the sync,
+ * and ignores what it says.
  *
  * A file's table of methods is replaced by one that has its buffer behind it; what is underneath is called as before.
  */
@@ -112,14 +115,6 @@ static int gather_size(sqlite3_file *file, sqlite3_int64 *ret_size)
     return rc ? rc : UNDER(g, xFileSize(file, ret_size));
 }
 
-static int gather_control(sqlite3_file *file, int op, void *arg)
-{
-    struct gatherer *g = gatherer_of(file);
-    int rc = put_out(g);
-
-    return rc ? rc : UNDER(g, xFileControl(file, op, arg));
-}
-
 static int gather_fetch(sqlite3_file *file, sqlite3_int64 at, int n, void **ret)
 {
     struct gatherer *g = gatherer_of(file);
@@ -166,7 +161,6 @@ static struct gatherer *gather_for(sqlite3_file *file)
     g->ours.xSync = gather_sync;
     g->ours.xFileSize = gather_size;
     g->ours.xUnlock = gather_unlock;
-    g->ours.xFileControl = gather_control;
     if (g->ours.iVersion >= 2)
         g->ours.xShmLock = gather_shm_lock;
     if (g->ours.iVersion >= 3)
