@@ -146,6 +146,15 @@ static void wake_all(struct waiter *list)
     }
 }
 
+static void *run_writer(void *arg);
+
+/* With mu held. */
+static void need_thread(struct group *g)
+{
+    if (!g->thread_started && g->store->env->threads)
+        g->thread_started = thread_start(&g->thread, run_writer, g);
+}
+
 /* The writer's place is free: one of those whose work is queued takes it. */
 static void leave_writing(struct group *g)
 {
@@ -159,6 +168,10 @@ static void leave_writing(struct group *g)
     }
     if (g->others)
         pthread_cond_broadcast(&g->done);
+    if (g->store->serve) {
+        need_thread(g);
+        pthread_cond_signal(&g->work);
+    }
 }
 
 static void wait_for_any(struct group *g)
@@ -168,13 +181,13 @@ static void wait_for_any(struct group *g)
     g->others--;
 }
 
-/* Called with mu held, nobody writing and something queued; returns with mu held. */
+/* Called with mu held, nobody writing and something queued, here or by other processes; returns with mu held. */
 static void step_group(struct group *g)
 {
     struct batch *list = g->head, *next;
     struct waiter *over;
 
-    INVARIANT(list && !g->writing); /* one writer at a time */
+    INVARIANT((list || g->store->serve) && !g->writing); /* one writer at a time */
     g->head = NULL;
     g->tail = &g->head;
     g->queued = 0;
@@ -293,6 +306,10 @@ static void *run_writer(void *arg)
 
     pthread_mutex_lock(&g->mu);
     while (!g->stopping) {
+        if (g->store->serve && !g->writing) {
+            step_group(g);
+            continue;
+        }
         if (g->due_ns > now_ns()) {
             if (!sleep_until_due(g) || !g->keep_alive || g->writing)
                 continue;
@@ -311,13 +328,6 @@ static void *run_writer(void *arg)
     }
     pthread_mutex_unlock(&g->mu);
     return NULL;
-}
-
-/* With mu held. */
-static void need_thread(struct group *g)
-{
-    if (!g->thread_started && g->store->env->threads)
-        g->thread_started = thread_start(&g->thread, run_writer, g);
 }
 
 /* With mu held. */
