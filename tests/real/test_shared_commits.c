@@ -295,6 +295,58 @@ static void who_is_stopped_while_it_commits_for_others_leaves_them_in_doubt(void
     child_kill(&b);
 }
 
+/* ---- damage ---- */
+
+static void spoil(const struct place *p, off_t from)
+{
+    unsigned char bytes[4096];
+    struct rng r = {7};
+    char path[320];
+    struct stat st;
+    int fd;
+
+    snprintf(path, sizeof path, "%s-queue", store_path(p->url));
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    for (off_t at = from; at < st.st_size; at += (off_t)sizeof bytes) {
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (unsigned char)rng_next(&r);
+        assert_int_equal(pwrite(fd, bytes, sizeof bytes, at), sizeof bytes);
+    }
+    close(fd);
+}
+
+/* What waits to be committed is overwritten: the areas alone (from 12288), the slots as well, all of it. */
+static void a_damaged_queue_costs_no_event(void **state)
+{
+    static const off_t from[] = {12288, 4096, 0};
+    const struct place *p = *state;
+
+    for (int i = 0; i < 3; i++) {
+        struct one owner, leader;
+        struct child a = begin(&owner, p, "owner", i), b = begin(&leader, p, "leader", i);
+        struct found f;
+        int lock = hold(p);
+
+        tell_char(a.in, 'a');
+        await_sleep(a.pid);
+        kill(a.pid, SIGSTOP);
+        spin_ns(LOOK_NS);
+        spoil(p, from[i]);
+        close(lock);
+        tell_char(b.in, 'a');
+        assert_int_equal(hear_char(b.out), 'O');
+        kill(a.pid, SIGCONT);
+        assert_int_equal(hear_char(a.out), 'O');
+        f = read_all(p, owner.id, NULL);
+        assert_true(f.n == 2 && f.ordered);
+        f = read_all(p, leader.id, NULL);
+        assert_true(f.n == 2 && f.ordered);
+        child_kill(&a);
+        child_kill(&b);
+    }
+}
+
 /* ---- at random ---- */
 
 enum { MANY = 12, LIVES = 60, NUMBERS = 20000, MS = SLOW_BUILD ? 2500 : 5000 };
@@ -433,6 +485,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_hands_over_is_killed_at_every_system_call, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_is_stopped_while_it_commits_for_others_leaves_them_in_doubt, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_queue_costs_no_event, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_processes_are_killed_and_stopped, set_up, tear_down),
     };
 
