@@ -91,6 +91,12 @@ struct env_ops {
      * NULL: the file system cannot, there is no room, or the file was opened for reading and is shorter.
      */
     void *(*share)(struct env_file *, size_t bytes, struct tide_err *);
+    /*
+     * Waits until a word of such memory is another than `value`, or somebody wakes those who wait for it; for so long at most. May
+     * return without a reason. In simulation others act meanwhile.
+     */
+    void (*wait_word)(struct env *, const uint32_t *word, uint32_t value, int timeout_ms);
+    void (*wake_word)(struct env *, const uint32_t *word);
 
     /* Absent is no error. */
     enum tide_code (*stat)(struct env *, const char *path, struct env_stat *ret, struct tide_err *);

@@ -10,12 +10,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -302,6 +304,21 @@ static enum tide_code real_put_word(struct env_file *f, const char word[8], int6
     return TIDE_OK;
 }
 
+/* Not the private kind: the word is found by the file that it is in, whichever process has mapped it where. */
+static void real_wait_word(struct env *e, const uint32_t *word, uint32_t value, int timeout_ms)
+{
+    struct timespec t = {timeout_ms / 1000, (long)(timeout_ms % 1000) * NS_PER_MS};
+
+    (void)e;
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
+}
+
+static void real_wake_word(struct env *e, const uint32_t *word)
+{
+    (void)e;
+    syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 /* ---- The whole-file lock ------------------------------------------------------------------------------------ */
 
 static int try_flock(int fd, int how)
@@ -522,6 +539,8 @@ struct env *env_real(void)
         .allocate = real_allocate,
         .share = real_share,
         .put_word = real_put_word,
+        .wait_word = real_wait_word,
+        .wake_word = real_wake_word,
         .stat = real_stat,
         .mkdirs = real_mkdirs,
         .unlink = real_unlink,

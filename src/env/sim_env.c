@@ -132,6 +132,18 @@ static void *sim_share(struct env_file *f, size_t bytes, struct tide_err *err)
     return h->scratch;
 }
 
+/* Nobody changes it unless others act. */
+static void sim_wait_word(struct env *e, const uint32_t *word, uint32_t value, int timeout_ms)
+{
+    if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value)
+        sim_sleep_ms(e, timeout_ms);
+}
+
+static void sim_wake_word(struct env *e, const uint32_t *word)
+{
+    (void)e, (void)word;
+}
+
 static bool locked_by_another(const struct sim_handle *h)
 {
     for (const struct sim_handle *o = h->proc->sim->handles; o; o = o->next)
@@ -257,6 +269,8 @@ void sim_env_init(struct sim_proc *p)
         .allocate = sim_allocate,
         .share = sim_share,
         .put_word = sim_put_word,
+        .wait_word = sim_wait_word,
+        .wake_word = sim_wake_word,
         .stat = sim_stat,
         .mkdirs = sim_mkdirs,
         .unlink = sim_unlink,

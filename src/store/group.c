@@ -17,7 +17,8 @@
 
 #define LINGER_NS 200000 /* a pause this long between submissions ends the gathering of unawaited work */
 #define LINGER_MAX 10    /* such waits at most */
-#define LATER_NS 5000000 /* what may be written later waits so long for a caller that takes it along */
+/* What may be written later waits so long for a caller that takes it along. Each time costs a thread that wakes. */
+#define LATER_NS 20000000
 
 struct group {
     struct store *store;
@@ -32,6 +33,7 @@ struct group {
     bool thread_started;
     int64_t due_ns;   /* when the thread has to write what is queued; INT64_MAX: it need not, callers do */
     int64_t alarm_ns; /* the thread sleeps until then; 0: it does not, and looks before it does */
+    bool later;       /* something came lately that could wait: likely more does */
     pthread_t thread;
     struct tide_completion *ring;
     size_t ring_len, ring_cap;
@@ -142,6 +144,15 @@ static void wake_all(struct waiter *list)
     }
 }
 
+static void *run_writer(void *arg);
+
+/* With mu held. */
+static void need_thread(struct group *g)
+{
+    if (!g->thread_started && g->store->env->threads)
+        g->thread_started = thread_start(&g->thread, run_writer, g);
+}
+
 /* The writer's place is free: one of those whose work is queued takes it. */
 static void leave_writing(struct group *g)
 {
@@ -155,6 +166,10 @@ static void leave_writing(struct group *g)
     }
     if (g->others)
         pthread_cond_broadcast(&g->done);
+    if (g->store->serve) {
+        need_thread(g);
+        pthread_cond_signal(&g->work);
+    }
 }
 
 static void wait_for_any(struct group *g)
@@ -164,13 +179,13 @@ static void wait_for_any(struct group *g)
     g->others--;
 }
 
-/* Called with mu held, nobody writing and something queued; returns with mu held. */
+/* Called with mu held, nobody writing and something queued, here or by other processes; returns with mu held. */
 static void step_group(struct group *g)
 {
     struct batch *list = g->head, *next;
     struct waiter *over;
 
-    INVARIANT(list && !g->writing); /* one writer at a time */
+    INVARIANT((list || g->store->serve) && !g->writing); /* one writer at a time */
     g->head = NULL;
     g->tail = &g->head;
     g->queued = 0;
@@ -272,11 +287,15 @@ static void linger_for_more(struct group *g)
 /* Until work is due, or for the time between two heartbeats. True: that time has passed. */
 static bool sleep_until_due(struct group *g)
 {
-    int64_t beat = now_ns() + g->store->lease_ms / 4 * 1000000;
+    int64_t now = now_ns(), beat = now + g->store->lease_ms / 4 * 1000000;
     int64_t until = g->due_ns < beat ? g->due_ns : beat;
-    struct timespec t = time_at(until);
+    struct timespec t;
     bool over;
 
+    if (g->later && until > now + LATER_NS) /* then it need not be woken for that */
+        until = now + LATER_NS;
+    g->later = false;
+    t = time_at(until);
     g->alarm_ns = until;
     over = pthread_cond_timedwait(&g->work, &g->mu, &t) == ETIMEDOUT;
     g->alarm_ns = 0;
@@ -289,6 +308,10 @@ static void *run_writer(void *arg)
 
     pthread_mutex_lock(&g->mu);
     while (!g->stopping) {
+        if (g->store->serve && !g->writing) {
+            step_group(g);
+            continue;
+        }
         if (g->due_ns > now_ns()) {
             if (!sleep_until_due(g) || !g->keep_alive || g->writing)
                 continue;
@@ -307,13 +330,6 @@ static void *run_writer(void *arg)
     }
     pthread_mutex_unlock(&g->mu);
     return NULL;
-}
-
-/* With mu held. */
-static void need_thread(struct group *g)
-{
-    if (!g->thread_started && g->store->env->threads)
-        g->thread_started = thread_start(&g->thread, run_writer, g);
 }
 
 /* With mu held. */
@@ -344,6 +360,7 @@ void group_submit(struct group *g, struct batch *b, enum group_when when)
     g->queued++;
     if (b->owner)
         b->owner->pending++;
+    g->later |= when == GROUP_LATER;
     if (when != GROUP_AWAITED)
         be_due(g, when == GROUP_SOON ? 0 : now_ns() + LATER_NS);
     pthread_mutex_unlock(&g->mu);

@@ -197,16 +197,35 @@ void mark_end(struct sqlite_store *s, int64_t pos)
         mark_back(s, pos);
 }
 
-/* A mark that says suspect may never have been synced: what says ok was. The same goes for the word that the store is open. */
+/* A commit that changes nothing for anybody: positions up to the last one are not used again. */
+static enum tide_code commit_floor(struct sqlite_store *s, const char *what, struct tide_err *err)
+{
+    int rc = db_run(&s->w, ST_BEGIN_WRITE);
+    enum tide_code code;
+
+    rc = rc ? rc : position_floor(s);
+    code = rc ? db_fail(s, &s->w, rc, err, what) : mark_begin(s, s->last_pos, err);
+    if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK)
+        code = db_fail(s, &s->w, rc, err, what);
+    if (code)
+        db_run(&s->w, ST_ROLLBACK);
+    else
+        mark_end(s, s->last_pos);
+    return code;
+}
+
+/*
+ * A mark that says suspect may never have been synced: what says ok was. The same goes for the word that the store is open. Where
+ * other processes have the store open, a commit that failed is in the log, behind what they take for its end, and a power cut would
+ * bring it back; so another one takes its place.
+ */
 enum tide_code mark_settle(struct sqlite_store *s, struct tide_err *err)
 {
     enum tide_code code = sync_first(s, err);
 
     if (!code && s->opening && !db_checkpoint(s) && s->broken)
         code = db_fail(s, &s->w, 0, err, "say that the store is open");
-    if (!code)
-        mark_back(s, s->last_pos);
-    return code;
+    return code ? code : commit_floor(s, "end the log behind what is stored", err);
 }
 
 void mark_back(struct sqlite_store *s, int64_t pos)
@@ -242,22 +261,11 @@ void mark_close(struct sqlite_store *s)
 /* Goes on without the lost events. Their positions are not used again: who has read them reads on behind them. */
 static enum tide_code accept_loss(struct sqlite_store *s, const struct mark *m, struct tide_err *err)
 {
-    int rc = db_run(&s->w, ST_BEGIN_WRITE);
-    enum tide_code code;
-
     if (m->is == MARK_WHOLE)
         s->last_pos = m->pos;
     else
         s->mark_fresh = s->mark_empty = true;
-    rc = rc ? rc : position_floor(s);
-    code = rc ? db_fail(s, &s->w, rc, err, "continue without the lost events") : mark_begin(s, s->last_pos, err);
-    if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK)
-        code = db_fail(s, &s->w, rc, err, "continue without the lost events");
-    if (code)
-        db_run(&s->w, ST_ROLLBACK);
-    else
-        mark_end(s, s->last_pos);
-    return code;
+    return commit_floor(s, "continue without the lost events", err);
 }
 
 /* TIDE_CORRUPT: more was acknowledged than is there, or may have been. */

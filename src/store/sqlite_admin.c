@@ -288,7 +288,7 @@ enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
         mark_end(s, pos);
     }
     heads_forget(s);
-    db_unlock(s);
+    queue_unlock(s);
     return code;
 }
 
@@ -302,7 +302,7 @@ enum tide_code sqlite_compact(struct store *store, struct tide_err *err)
         return code;
     code = db_compact(s, err);
     s->moved = true;
-    db_unlock(s);
+    queue_unlock(s);
     return code;
 }
 

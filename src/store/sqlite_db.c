@@ -154,14 +154,7 @@ void db_disconnect(struct conn *c)
 
 enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err)
 {
-    enum tide_code code = mark_open(s, true, err);
-
-    return code ? code : store_lock(&s->base, s->mark, &s->refused_ms, err);
-}
-
-void db_unlock(struct sqlite_store *s)
-{
-    s->base.env->ops->unlock(s->mark);
+    return queue_lock(s, NULL, &(bool){false}, err);
 }
 
 enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err)
@@ -255,7 +248,7 @@ static enum tide_code open_database(struct sqlite_store *s, bool create, struct 
         return code;
     code = db_connect(s, &s->w, err);
     if (lock) /* two that make the same store at once must not meet where SQLite switches to its log */
-        db_unlock(s);
+        queue_unlock(s);
     return code ? code : schema_migrate(s, create, err);
 }
 
@@ -362,7 +355,7 @@ static enum tide_code settle_store(struct sqlite_store *s, struct tide_err *err)
         code = db_renew_log(s, err);
         code = code ? code : mark_settle(s, err);
     }
-    db_unlock(s);
+    queue_unlock(s);
     s->broken = code != TIDE_OK;
     if (!code)
         s->base.unsettled = false;
@@ -401,10 +394,10 @@ static void sqlite_close_store(struct store *store)
     struct sqlite_store *s = sqlite_of(store);
 
     /* A closed store is one file, for whoever copies it; also the next opening has no log to read. */
-    if (s->w.db && !s->broken && s->moved && store->env->ops->lock(s->mark, 0, NULL) == TIDE_OK) {
+    if (s->w.db && !s->broken && s->moved && queue_try(s)) {
         sqlite3_busy_timeout(s->w.db, 0);
         mark_close(s);
-        db_unlock(s);
+        queue_unlock(s);
     }
     heads_forget(s);
     db_disconnect(&s->w);
@@ -412,6 +405,7 @@ static void sqlite_close_store(struct store *store)
     db_disconnect(&s->look);
     free(s->pending.events);
     free(s->pending.heads);
+    queue_done(s);
     if (s->mark)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);
@@ -488,6 +482,7 @@ static struct sqlite_store *sqlite_new(const char *path, const struct tide_store
     snprintf(s->base.watch.side, sizeof s->base.watch.side, "%s-mark", s->path);
     orphans_init(&s->orphans);
     holders_init(&s->holders, env);
+    queue_init(&s->queue);
     return s;
 }
 
@@ -495,8 +490,10 @@ enum tide_code sqlite_open(const char *path, const struct tide_store_options *op
                            struct store **ret_store, struct tide_err *err)
 {
     struct sqlite_store *s = sqlite_new(path, opt, env);
-    enum tide_code code = open_files(s, (opt->flags & TIDE_OPEN_CREATE) && !s->base.read_only, err);
+    enum tide_code code;
 
+    s->holders.local = env->ops->is_local(env, s->path);
+    code = open_files(s, (opt->flags & TIDE_OPEN_CREATE) && !s->base.read_only, err);
     if (!code && (code = settle_store(s, err)) == TIDE_FULL) {
         s->broken = true; /* it can be read; before anything is written it must be settled */
         code = TIDE_OK;

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "store/holder.h"
 #include "store/orphan_leases.h"
+#include "store/sqlite_queue.h"
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
 #define SQLITE_SCHEMA_VERSION 7
@@ -153,6 +154,7 @@ struct sqlite_store {
     bool mark_fresh;    /* what it says is not on disk for sure */
     bool mark_empty;    /* … and it said nothing before */
     int64_t refused_ms; /* of the mark's lock: see store_lock() */
+    struct queue queue; /* of those who want it; the writer's */
     bool broken;        /* a sync failed: reopen before anything is written */
     bool accept_loss;
     bool adopt;                              /* TIDE_OPEN_ADOPT */
@@ -193,8 +195,7 @@ struct str db_text(sqlite3_stmt *st, int column);
 int db_query_int(struct conn *c, const char *text, int64_t *ret); /* of the first row; SQLITE_OK, else it is not set */
 enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_err *err) MUST_CHECK;
 void db_disconnect(struct conn *c);
-enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
-void db_unlock(struct sqlite_store *s);
+enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* queue_unlock() gives it back */
 /* A connection of its own until db_reader_done(), with a read transaction begun. Not twice by one thread. */
 enum tide_code db_reader(struct sqlite_store *s, struct conn **ret, struct tide_err *err) MUST_CHECK;
 void db_reader_done(struct sqlite_store *s, struct conn *c);

@@ -333,6 +333,6 @@ enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_e
     if (code)
         return code;
     code = upgrade_locked(s, create, err);
-    db_unlock(s);
+    queue_unlock(s);
     return code;
 }

@@ -17,6 +17,7 @@ struct txn {
     struct sqlite_store *s;
     struct arena arena;
     int64_t now_ms, before_pos; /* last position before it */
+    int64_t boot;               /* of the process whose batch it is; 0: of this one */
     int rc;                     /* the first SQLite failure: the whole transaction is lost */
     struct whead **touched;
     size_t touched_n, touched_cap, deleted;
@@ -33,7 +34,7 @@ static void touch_head(struct txn *t, struct whead *w)
 
 static struct holding holding_of(const struct txn *t, const struct whead *w)
 {
-    return (struct holding){w->boot != 0, w->boot && w->boot == t->s->boot, w->h.epoch};
+    return (struct holding){w->boot != 0, w->boot && w->boot == (t->boot ? t->boot : t->s->boot), w->h.epoch};
 }
 
 /* Another process has it: does that one live? */
@@ -380,7 +381,13 @@ static int run_batches(struct txn *t, struct batch *list)
     t->rc = heads_freshen(t->s);
     t->before_pos = t->s->last_pos;
     for (struct batch *b = list; b && !t->rc; b = b->next)
-        apply_batch(t, b);
+        if (!b->answered)
+            apply_batch(t, b);
+    for (const struct request *r = t->s->queue.taken; r && !t->rc; r = r->next) {
+        t->boot = r->boot;
+        for (struct batch *b = r->list; b && !t->rc; b = b->next)
+            apply_batch(t, b);
+    }
     for (size_t i = 0; i < t->touched_n && !t->rc; i++)
         t->rc = whead_write(t->s, t->touched[i]);
     t->rc = t->rc ? t->rc : pending_flush(t->s);
@@ -396,7 +403,7 @@ static int run_batches(struct txn *t, struct batch *list)
 static void fail_all(struct sqlite_store *s, struct batch *list, const struct tide_err *err)
 {
     for (struct batch *b = list; b; b = b->next) {
-        if (!b->code) /* else it was refused anyway, and says why */
+        if (!b->code && !b->answered) /* else it was refused anyway, and says why */
             batch_fail(b, err, &s->orphans, &s->base);
     }
 }
@@ -405,7 +412,7 @@ static void fail_all(struct sqlite_store *s, struct batch *list, const struct ti
 static void adopt_group(struct sqlite_store *s, const struct batch *list)
 {
     for (const struct batch *b = list; b; b = b->next) {
-        if (!b->code && !(b->flags & BATCH_INPUT))
+        if (!b->code && !b->answered && !(b->flags & BATCH_INPUT))
             orphan_drop(&s->orphans, b->session);
     }
 }
@@ -421,10 +428,12 @@ static void commit_failed(struct sqlite_store *s, int rc, struct tide_err *err)
     tide_wrap(err, "the disk failed while the events were being stored; it is unknown whether they are stored");
 }
 
+/* Own batches, and what other processes have handed over. */
 static void commit_locked(struct sqlite_store *s, struct batch *list, struct tide_err *err)
 {
     struct txn t = {.s = s, .arena = ARENA_INIT, .now_ms = env_now_ms(s->base.env)};
     int64_t boot = s->boot, due = s->beat_due_ms;
+    bool stored;
     int rc = db_run(&s->w, ST_BEGIN_WRITE);
 
     if (!rc) {
@@ -439,6 +448,7 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
     } else if (!rc && mark_begin(s, t.before_pos, err)) {
         rc = SQLITE_IOERR; /* not even tried */
     } else if (!rc) {
+        queue_storing(s);
         rc = db_run(&s->w, ST_COMMIT);
         if (!rc)
             mark_end(s, s->last_pos);
@@ -457,6 +467,9 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
     } else if (t.touched_n + t.deleted) {
         adopt_group(s, list);
     }
+    stored = !rc && t.touched_n + t.deleted;
+    queue_answer(s, stored ? QUEUE_STORED : rc && err->code == TIDE_UNKNOWN ? QUEUE_UNKNOWN : QUEUE_NOT_STORED);
+    s->queue.alone = rc != SQLITE_OK;
     pending_clear(s);
     free(t.touched);
     arena_done(&t.arena);
@@ -466,13 +479,21 @@ void sqlite_commit(struct store *store, struct batch *list)
 {
     struct sqlite_store *s = sqlite_of(store);
     struct tide_err err = {0};
+    bool answered = false;
 
-    if (db_ready(s, &err) || db_lock(s, &err)) {
+    store->serve = false;
+    if (db_ready(s, &err)) {
         fail_all(s, list, &err);
         return;
     }
-    commit_locked(s, list, &err);
-    db_unlock(s);
+    if ((list ? queue_lock(s, list, &answered, &err) != TIDE_OK : !queue_try(s))) {
+        fail_all(s, list, &err);
+    } else if (!answered) {
+        queue_take(s);
+        if (list || s->queue.taken)
+            commit_locked(s, list, &err);
+        queue_unlock(s);
+    }
     if (s->broken)
         (void)!db_ready(s, &err); /* now, so that whoever reads next sees what is on disk */
 }
@@ -505,5 +526,5 @@ void sqlite_maintain(struct store *store)
         s->broken = true;
     if (move && !s->broken)
         db_checkpoint(s);
-    db_unlock(s);
+    queue_unlock(s);
 }

@@ -83,6 +83,7 @@ struct batch {
     /* For the group. */
     struct group_owner *owner;    /* batches of one owner fail together: see group.h; NULL: none */
     bool async;                   /* nobody waits for it: the group frees it */
+    bool answered;                /* another process has committed it */
     tide_session *session_handle; /* for the completion */
     void *user;                   /* not NULL: a completion is handed out */
     bool finished;
@@ -146,6 +147,8 @@ struct store_ops {
      * (TIDE_CONFLICT unless expect_seq is the head, TIDE_FENCED if the lease moved on, TIDE_HELD, TIDE_NOT_FOUND, …)
      * leaves no trace and does not fail the others. When the transaction fails, all fail: TIDE_FULL and TIDE_READ_ONLY
      * mean nothing was stored; TIDE_UNKNOWN means it cannot be told before the store is read again.
+     *
+     * The list is NULL when `serve` is set and nothing is queued: what other processes wait for is committed alone.
      *
      * The last event of a batch, and each checkpoint, gets a proof of origin when the batch vouches, or when the event before it carries one that
      * holds: what is appended to a log that came from elsewhere proves nothing. With KEEP only one that vouches does: events keep those they bring.
@@ -256,6 +259,7 @@ struct store {
     size_t max_record_bytes;
     int64_t lease_ms;
     bool read_only;
+    atomic_bool serve; /* other processes wait for this one to commit theirs: store_commit(), with or without a list */
     atomic_bool unsettled; /* a commit failed, and the store could not be settled since: settle() tries again */
     char url[1024];
     pthread_mutex_t notices_mu;

@@ -186,8 +186,8 @@ static bool is_open(struct doctor *d, const char *path)
 /* Nobody else should read or write a store. A directory that is not ours alone is a matter of where the person put it. */
 static void check_modes(struct doctor *d)
 {
-    static const char *const beside[] = {"", "-wal", "-shm", "-mark", "-reserve"};
-    static const char *const below[] = {"/sessions", "/live", "/boots", "/cache", "/store.json"};
+    static const char *const beside[] = {"", "-wal", "-shm", "-mark", "-reserve", "-queue"};
+    static const char *const below[] = {"/sessions", "/live", "/boots", "/cache", "/store.json", "/changes"};
     const char *const *names = d->is_files ? below : beside;
     struct stat st;
     bool fine = true, any = false;
