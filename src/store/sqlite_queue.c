@@ -140,12 +140,16 @@ static bool is_dead(struct sqlite_store *s, const struct slot *slot)
     return s->base.env->ops->life(s->base.env, &p) == ENV_DEAD;
 }
 
-/* Nobody's, or that of a process that is gone, and nobody is at what it asked for. */
-static bool is_free(struct sqlite_store *s, struct slot *slot)
+/*
+ * Nobody's, or that of a process that is gone, and nobody is at what it asked for: it is ours from here on, unless whoever has the
+ * lock takes what is asked for there at this very moment.
+ */
+static bool take_over(struct sqlite_store *s, struct slot *slot)
 {
-    uint32_t state = GET(&slot->word) & STATE;
+    uint32_t word = GET(&slot->word), state = word & STATE;
 
-    return !GET(&slot->pid) || (state != TAKEN && state != STORING && is_dead(s, slot));
+    return (!GET(&slot->pid) || (state != TAKEN && state != STORING && is_dead(s, slot))) &&
+           swap(&slot->word, word, FILLING);
 }
 
 /* Whether those who use this memory live where we do; else it is made anew, when nobody can be using it. With the lock of the file. */
@@ -185,15 +189,15 @@ static void claim(struct sqlite_store *s, struct shared *q)
 
     if (!found(s, q))
         return;
-    while (i < used_slots(q) && !is_free(s, &q->slots[i]))
+    while (i < used_slots(q) && !take_over(s, &q->slots[i]))
         i++;
     if (i == SLOTS)
         return;
     slot = &q->slots[i];
-    SET(&slot->word, IDLE);
     SET(&slot->start_time, s->holders.self.start_time);
     SET(&slot->keys, keys_of(s));
     SET(&slot->pid, s->holders.self.pid);
+    SET(&slot->word, IDLE);
     if (i >= used_slots(q))
         SET(&q->used, i + 1);
     s->queue.slot = (int)i;
