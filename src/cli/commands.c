@@ -14,7 +14,7 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_config_check, cmd_graph_check, cmd_graph_show, cmd_graph_import, cmd_graph_schema, cmd_sessions_resume,
     cmd_torture, cmd_run, cmd_graph_diff, cmd_sessions_trust, cmd_store_trust, cmd_schema, cmd_notify;
 
-extern const struct command cmd_sessions_transcript;
+extern const struct command cmd_sessions_transcript, cmd_serve;
 
 const struct command *const commands[] = {
     &cmd_chat,
@@ -31,6 +31,7 @@ const struct command *const commands[] = {
     &cmd_why,
     &cmd_recover,
     &cmd_notify,
+    &cmd_serve,
     &cmd_sessions_new,
     &cmd_sessions_list,
     &cmd_sessions_show,

@@ -66,3 +66,11 @@ enum tide_code message_queue_withdraw(tide_store *store, tide_session *session, 
     return tide_session_input(store, id, tide_session_last_seq(session),
                               &(struct tide_new_event){"queue.withdrawn", buf_cstr(&body), body.len}, 1, ret_seq, err);
 }
+
+enum tide_code message_queue_count(tide_session *session, int64_t *ret_n, struct tide_err *err)
+{
+    if (tide_session_refresh(session, err))
+        return err->code;
+    *ret_n = (int64_t)session->state->ledger.queue.live;
+    return TIDE_OK;
+}

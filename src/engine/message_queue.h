@@ -21,4 +21,7 @@ enum tide_code message_queue_list(tide_session *session, queued_message_fn *fn, 
 enum tide_code message_queue_withdraw(tide_store *store, tide_session *session, const char *queue_id, int64_t *ret_seq,
                                       struct tide_err *err) TIDE_MUST_CHECK;
 
+/* How many no run has taken yet. */
+enum tide_code message_queue_count(tide_session *session, int64_t *ret_n, struct tide_err *err) TIDE_MUST_CHECK;
+
 #endif

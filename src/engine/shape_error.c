@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An error for programs: they branch on code, detail and hints; the message is for people. */
+#include <stdio.h>
+
 #include "engine/shapes.h"
 
 /* ---- what it is about ---- */
@@ -90,3 +92,60 @@ const struct shape shape_notice = {
     .help = "What a command says while it works, on standard error.",
     .members = (const struct shape_member[]){{"notice", SHAPE_TEXT, AT(text), 0, "for people"}, {.name = NULL}},
 };
+
+/* ---- and back: what another process of ours says ---- */
+
+static enum tide_code code_from(struct str name)
+{
+#define IF_CODE(code, number, exit, http, retry, text)                                                                 \
+    if (str_eq(name, STR(#code)))                                                                                      \
+        return TIDE_##code;
+    TIDE_CODES(IF_CODE)
+#undef IF_CODE
+    return TIDE_FAILED;
+}
+
+static enum tide_subject subject_from(struct str name)
+{
+#define IF_SUBJECT(subject, number, text)                                                                              \
+    if (str_eq(name, STR(text)))                                                                                       \
+        return TIDE_SUBJECT_##subject;
+    TIDE_SUBJECTS(IF_SUBJECT)
+#undef IF_SUBJECT
+    return 0;
+}
+
+static void take_hint(struct arena *a, const struct json *v, struct tide_hint *ret)
+{
+    int action = tide_action_from(arena_dup(a, json_get_text(a, v, STR("action"))).ptr);
+    const struct json *arguments = json_get(v, STR("arguments"));
+
+    if (action <= 0)
+        return;
+    ret->action = (enum tide_action)action;
+    snprintf(ret->session_id, sizeof ret->session_id, "%.*s", STR_ARG(json_get_text(a, v, STR("session_id"))));
+    snprintf(ret->arguments, sizeof ret->arguments, "%.*s", STR_ARG(arguments ? json_source(arguments) : STR("{}")));
+}
+
+enum tide_code error_from_json(struct str json, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct json *detail, *hint;
+    struct json *v = NULL;
+
+    if (json_parse(&a, json, NULL, &v, NULL, NULL))
+        return TIDE_OK;
+    tide_fail(err, code_from(json_get_text(&a, v, STR("error"))), "%.*s",
+              STR_ARG(json_get_text(&a, v, STR("message"))));
+    detail = json_get(v, STR("detail"));
+    err->detail.subject = subject_from(json_get_text(&a, detail, STR("subject")));
+    err->detail.position = json_get_int(detail, STR("position"), 0);
+    snprintf(err->detail.name, sizeof err->detail.name, "%.*s", STR_ARG(json_get_text(&a, detail, STR("name"))));
+    snprintf(err->detail.session_id, sizeof err->detail.session_id, "%.*s",
+             STR_ARG(json_get_text(&a, detail, STR("session_id"))));
+    hint = json_get(v, STR("hints"));
+    hint = hint ? hint->first : NULL;
+    for (size_t i = 0; hint && i < sizeof err->hints / sizeof err->hints[0]; i++, hint = hint->next)
+        take_hint(&a, hint, &err->hints[i]);
+    return err->code;
+}

@@ -213,6 +213,9 @@ extern const struct shape shape_created, shape_forked, shape_rolled_back, shape_
     shape_version, shape_store, shape_compacted, shape_store_trusted;                 /* struct command_result */
 extern const struct shape shape_log_event, shape_state, shape_store_info, shape_plan; /* texts of the library */
 
+/* The error that shape_error wrote; TIDE_OK: it is none. */
+enum tide_code error_from_json(struct str json, struct tide_err *err) MUST_CHECK;
+
 /* All that have a name, ended by NULL. */
 extern const struct shape *const shapes[];
 const struct shape *shape_find(const char *name); /* NULL: there is none */

@@ -9,10 +9,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli/graph/graph_set.h"
 #include "cli/options.h"
+#include "engine/shapes.h"
 
 #define TOKEN_MAX 256
 #define INPUT_MAX ((size_t)16 << 20)
@@ -62,6 +64,11 @@ static const struct opt options[] = {
     {.name = "no-input", .help = "for a graph: ask nothing at the terminal"},
     {OPT_OUTPUT("for a chat or a graph: print the result")},
     {OPT_QUIET},
+    {.name = "request-fd",
+     .type = VALUE_INT,
+     .value = "FD",
+     .hidden = true,
+     .help = "from the server: answer, token and message as JSON, which others must not see in `ps`"},
     {.name = "unattended", .hidden = true, .help = "from `tidemark recover`: --keep-pause, where there can be a pause"},
     {.name = NULL},
 };
@@ -215,11 +222,68 @@ static enum tide_code take(struct cli *cli, struct resuming *r, struct tide_err 
     return TIDE_OK;
 }
 
+static const char *text_member(struct arena *a, const struct json *request, struct str key)
+{
+    const struct json *m = json_get(request, key);
+
+    return m ? arena_dup(a, json_text(a, m)).ptr : NULL;
+}
+
+/* {"message":…,"token":…,"input":…}, each of them or none; *ret_message is NULL where there is none. */
+static enum tide_code take_request(struct cli *cli, struct resuming *r, const char **ret_message, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(INPUT_MAX);
+    int fd = (int)args_int(&cli->args, "request-fd", -1), failed;
+    struct json *request = NULL;
+    const struct json *input;
+    struct str kept;
+
+    if (fd < 0)
+        return TIDE_OK;
+    failed = buf_read_fd(&text, fd);
+    if (failed || text.failed)
+        return tide_fail_errno(err, failed ? failed : EFBIG, "read the request");
+    kept = arena_dup(&r->arena, buf_view(&text));
+    if (json_parse(&r->arena, kept, NULL, &request, NULL, err))
+        return tide_wrap(err, "the request");
+    *ret_message = text_member(&r->arena, request, STR("message"));
+    r->core.ask.token = text_member(&r->arena, request, STR("token"));
+    input = json_get(request, STR("input"));
+    if (input)
+        r->core.ask.input = arena_dup(&r->arena, json_source(input)).ptr;
+    return TIDE_OK;
+}
+
+/* Whoever sent the request reads there why it was refused. */
+static void put_error(int fd, const struct tide_err *err)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT((size_t)1 << 16);
+    struct json_out o = json_out_to(&text);
+
+    shape_put(&o, &shape_error, &(struct error_shown){.err = *err});
+    (void)!send(fd, text.ptr, text.len, MSG_NOSIGNAL);
+}
+
+static enum tide_code run_or_send(struct cli *cli, struct resuming *r, struct tide_err *err)
+{
+    const char *message = NULL;
+
+    if (take(cli, r, err) || take_request(cli, r, &message, err))
+        return err->code;
+    if (!message)
+        return resume_and_print(cli, r, err);
+    return cli_store_open(cli, NEED_WRITE, 0, err) ? err->code : send_and_print(cli, r, message, false, err);
+}
+
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(resuming_done) struct resuming r = RESUMING_INIT;
+    int fd = (int)args_int(&cli->args, "request-fd", -1);
+    enum tide_code code = run_or_send(cli, &r, err);
 
-    return take(cli, &r, err) ? err->code : resume_and_print(cli, &r, err);
+    if (code && fd >= 0)
+        put_error(fd, err);
+    return code;
 }
 
 #define RESUME_COMMAND                                                                                                       \

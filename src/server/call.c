@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is given is checked against the route's tables before its function sees it; what is not in them is refused, so that a word that is mistyped is not passed over. */
+#include "server/call.h"
+
+#include <stdio.h>
+
+#include "base/invariant.h"
+#include "server/server.h"
+
+#define BODY_DEPTH 64
+
+/* ---- checking ---- */
+
+static const struct field *field_find(const struct field *table, struct str name)
+{
+    for (const struct field *f = table; f && f->name; f++)
+        if (str_eq(name, str_from(f->name)))
+            return f;
+    return NULL;
+}
+
+static enum tide_code refuse(struct tide_err *err, const char *name, const char *why)
+{
+    return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, name, "%s", why);
+}
+
+static bool is_word(const char *words, struct str word)
+{
+    for (struct str rest = str_from(words); rest.len;) {
+        const char *blank = memchr(rest.ptr, ' ', rest.len);
+        struct str one = {rest.ptr, blank ? (size_t)(blank - rest.ptr) : rest.len};
+
+        if (str_eq(one, word))
+            return true;
+        rest = (struct str){rest.ptr + one.len + (blank != NULL), rest.len - one.len - (blank != NULL)};
+    }
+    return false;
+}
+
+static enum tide_code check_int(const struct field *f, bool is_int, int64_t n, struct tide_err *err)
+{
+    char why[100];
+
+    if (is_int && n >= f->min && (!f->max || n <= f->max))
+        return TIDE_OK;
+    if (f->max)
+        snprintf(why, sizeof why, "is a whole number from %lld to %lld", (long long)f->min, (long long)f->max);
+    else
+        snprintf(why, sizeof why, "is a whole number from %lld on", (long long)f->min);
+    return refuse(err, f->name, why);
+}
+
+static enum tide_code check_text(struct arena *a, const struct field *f, struct str text, struct tide_err *err)
+{
+    size_t at;
+
+    if (!str_is_utf8(text, &at) || memchr(text.ptr, 0, text.len))
+        return refuse(err, f->name, "is no UTF-8 text");
+    if (f->type == FIELD_ID && !str_is_id(text))
+        return refuse(err, f->name, "is an id: 1 to 64 of [A-Za-z0-9_-], not beginning with a dash");
+    if (f->type == FIELD_WORD && !is_word(f->words, text))
+        return refuse(err, f->name, arena_printf(a, "is one of: %s", f->words));
+    return TIDE_OK;
+}
+
+struct checking {
+    struct call *c;
+    enum tide_code code;
+    struct tide_err *err;
+};
+
+static int check_query(void *arg, struct str name, struct str value)
+{
+    struct checking *k = arg;
+    const struct field *f = field_find(k->c->route->query, name);
+    int64_t n = 0;
+    bool is_int = str_to_int64(value, &n);
+
+    if (!f)
+        k->code = refuse(k->err, arena_printf(k->c->arena, "%.*s", STR_ARG(name)), "is no parameter of this address");
+    else if (f->type == FIELD_INT)
+        k->code = check_int(f, is_int, n, k->err);
+    else if (f->type == FIELD_BOOL && !str_eq(value, STR("true")) && !str_eq(value, STR("false")))
+        k->code = refuse(k->err, f->name, "is true or false");
+    else
+        k->code = check_text(k->c->arena, f, value, k->err);
+    return k->code != TIDE_OK;
+}
+
+static enum tide_code check_member(struct call *c, const struct field *f, const struct json *v, struct tide_err *err)
+{
+    int64_t n = 0;
+    bool is_int = json_int(v, &n);
+
+    switch (f->type) {
+    case FIELD_INT:
+        return check_int(f, is_int, n, err);
+    case FIELD_BOOL:
+        return v->type == JSON_TRUE || v->type == JSON_FALSE ? TIDE_OK : refuse(err, f->name, "is true or false");
+    case FIELD_OBJECT:
+        return v->type == JSON_OBJECT ? TIDE_OK : refuse(err, f->name, "is an object");
+    case FIELD_ANY:
+        return TIDE_OK;
+    case FIELD_TEXTS:
+        for (const struct json *t = v->first; v->type == JSON_ARRAY && t; t = t->next)
+            if (t->type != JSON_STRING || check_text(c->arena, f, json_text(c->arena, t), err))
+                return refuse(err, f->name, "is a list of texts");
+        return v->type == JSON_ARRAY ? TIDE_OK : refuse(err, f->name, "is a list of texts");
+    default:
+        return v->type == JSON_STRING ? check_text(c->arena, f, json_text(c->arena, v), err)
+                                      : refuse(err, f->name, "is a text");
+    }
+}
+
+static enum tide_code check_body(struct call *c, struct tide_err *err)
+{
+    struct json *v = NULL;
+
+    if (c->route->flags & ROUTE_BYTES_IN)
+        return TIDE_OK;
+    if (!c->http->body.len && !c->route->body)
+        return TIDE_OK;
+    if (c->http->body.len &&
+        json_parse(c->arena, buf_view(&c->http->body), &(struct json_limits){.max_depth = BODY_DEPTH}, &v, NULL, err))
+        return tide_wrap(err, "the body is no JSON");
+    if (v && v->type != JSON_OBJECT)
+        return tide_fail(err, TIDE_INVALID, "the body is a JSON object");
+    if (v && v->first && !c->route->body)
+        return tide_fail(err, TIDE_INVALID, "this address takes no body");
+    for (const struct json *m = v ? v->first : NULL; m; m = m->next) {
+        struct str name = json_key_text(c->arena, m);
+        const struct field *f = field_find(c->route->body, name);
+
+        if (!f)
+            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is no member of this body");
+        if (m->type != JSON_NULL && check_member(c, f, m, err))
+            return err->code;
+    }
+    c->body = v;
+    return TIDE_OK;
+}
+
+static const struct json *member(const struct call *c, const char *name)
+{
+    const struct json *m = c->body ? json_get(c->body, str_from(name)) : NULL;
+
+    return m && m->type != JSON_NULL ? m : NULL;
+}
+
+static enum tide_code check_required(struct call *c, struct tide_err *err)
+{
+    for (const struct field *f = c->route->query; f && f->name; f++)
+        if (f->required && !http_query(c->http, f->name).ptr)
+            return refuse(err, f->name, "is missing in the query");
+    for (const struct field *f = c->route->body; f && f->name; f++)
+        if (f->required && !member(c, f->name))
+            return refuse(err, f->name, "is missing in the body");
+    return TIDE_OK;
+}
+
+enum tide_code call_check(struct call *c, struct tide_err *err)
+{
+    struct checking k = {.c = c, .err = err};
+
+    if (!http_query_each(c->http, check_query, &k))
+        return tide_fail(err, TIDE_INVALID, "the query is not escaped as it should be");
+    if (k.code || check_body(c, err))
+        return err->code;
+    return check_required(c, err);
+}
+
+/* ---- what was given ---- */
+
+const char *call_text(struct call *c, const char *name)
+{
+    const struct json *m = member(c, name);
+    struct str s = m ? json_text(c->arena, m) : http_query(c->http, name);
+
+    return s.ptr ? arena_dup(c->arena, s).ptr : NULL;
+}
+
+int64_t call_int(struct call *c, const char *name, int64_t otherwise)
+{
+    const struct json *m = member(c, name);
+    struct str s = m ? m->raw : http_query(c->http, name);
+    int64_t n;
+
+    return s.ptr && str_to_int64(s, &n) ? n : otherwise;
+}
+
+bool call_on(struct call *c, const char *name)
+{
+    const struct json *m = member(c, name);
+
+    return m ? m->type == JSON_TRUE : str_eq(http_query(c->http, name), STR("true"));
+}
+
+struct str call_json(struct call *c, const char *name)
+{
+    const struct json *m = member(c, name);
+
+    return m ? json_source(m) : STR("");
+}
+
+const char *const *call_texts(struct call *c, const char *name)
+{
+    const struct json *m = member(c, name);
+    const char **list;
+    size_t n = 0;
+
+    if (!m)
+        return NULL;
+    list = arena_alloc(c->arena, (m->count + 1) * sizeof *list);
+    for (const struct json *t = m->first; t; t = t->next)
+        list[n++] = arena_dup(c->arena, json_text(c->arena, t)).ptr;
+    list[n] = NULL;
+    return list;
+}
+
+/* ---- the answer ---- */
+
+void call_field(struct call *c, const char *name, const char *value)
+{
+    INVARIANT(c->n_extra + 3 <= sizeof c->extra / sizeof c->extra[0]);
+    c->extra[c->n_extra++] = name;
+    c->extra[c->n_extra++] = arena_dup(c->arena, str_from(value)).ptr;
+    c->extra[c->n_extra] = NULL;
+}
+
+void call_reply_text(struct call *c, int status, const char *type, struct buf *body)
+{
+    INVARIANT(!c->answered);
+    c->answered = true;
+    call_field(c, "Cache-Control", "no-store");
+    http_answer(c->http, status, type, body, c->extra);
+}
+
+void call_reply(struct call *c, const struct shape *shape, const void *data)
+{
+    struct buf body = BUF_INIT(ANSWER_MAX);
+    struct json_out o = json_out_to(&body);
+
+    shape_put(&o, shape, data);
+    buf_add_char(&body, '\n');
+    call_reply_text(c, c->route->status ? c->route->status : 200, "application/json", &body);
+}
+
+void call_reply_nothing(struct call *c)
+{
+    call_reply_text(c, 204, NULL, NULL);
+}
+
+void call_fail(struct call *c, const struct tide_err *err)
+{
+    struct buf body = BUF_INIT(ANSWER_MAX);
+    int status = problem_status(err);
+
+    problem_write(&body, err, status);
+    if (tide_code_retry(err->code) && status == 503)
+        call_field(c, "Retry-After", "1");
+    call_reply_text(c, status, "application/problem+json", &body);
+}
+
+enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, struct tide_err *err)
+{
+    const char *id = c->params[0].ptr;
+
+    if (!str_is_id(c->params[0]))
+        return tide_fail_session(err, TIDE_NOT_FOUND, "", "there is no session '%.64s'", id);
+    return tide_session_open(c->server->store, id, flags, ret, err);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call of the API: who asks for what, with what. It is checked against its route (route.h), runs on a worker, and answers once:
+ * by call_reply() and its like, or by its route's function failing. Once it has answered it may be gone.
+ */
+#ifndef SERVER_CALL_H
+#define SERVER_CALL_H
+
+#include "base/json.h"
+#include "server/route.h"
+#include "tidemark.h"
+
+struct server;
+
+struct call {
+    struct server *server;
+    struct http_request *http;
+    struct arena *arena;
+    const struct route *route;
+    struct str params[ROUTE_PARAMS];
+    struct caller caller;
+    const struct json *body; /* an object; NULL: none */
+    bool answered;
+    const char *extra[8]; /* fields of the answer: name, value, …, NULL */
+    size_t n_extra;
+};
+
+/* Parameters of the query and members of the body, which were checked. NULL, `otherwise`: not given. */
+const char *call_text(struct call *c, const char *name);
+int64_t call_int(struct call *c, const char *name, int64_t otherwise);
+bool call_on(struct call *c, const char *name);
+struct str call_json(struct call *c, const char *name);          /* source text; empty: not given */
+const char *const *call_texts(struct call *c, const char *name); /* ended by NULL; NULL: not given */
+
+/* ---- the answer ---- */
+
+void call_field(struct call *c, const char *name, const char *value); /* copied */
+void call_reply(struct call *c, const struct shape *shape, const void *data);
+void call_reply_text(struct call *c, int status, const char *type, struct buf *body); /* taken */
+void call_reply_nothing(struct call *c);                                              /* 204 */
+/* problem+json by the table of codes. */
+void call_fail(struct call *c, const struct tide_err *err);
+
+/* The session of the first parameter, by its whole id, closed with the call. */
+enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, struct tide_err *err) MUST_CHECK;
+
+static inline void session_closep(tide_session **session)
+{
+    tide_session_close(*session);
+}
+
+/* ---- the server's part ---- */
+
+/* TIDE_INVALID, with the field as its subject: unknown, missing, of the wrong type. Parses the body. */
+enum tide_code call_check(struct call *c, struct tide_err *err) MUST_CHECK;
+
+/* A problem document by itself, for what is refused before there is a call. */
+void problem_write(struct buf *out, const struct tide_err *err, int status);
+int problem_status(const struct tide_err *err);
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What changes a session and runs nothing: making and deleting it, events, checkpoints, going back, forks, cancelling, its queue and
+ * trust. A condition (If-Match: the last seq that the caller knows) is checked by the append itself.
+ */
+#include <stdio.h>
+
+#include "engine/message_queue.h"
+#include "engine/resume.h"
+#include "engine/rollback.h"
+#include "engine/shapes.h"
+#include "server/call.h"
+#include "server/server.h"
+
+static void reply_result(struct call *c, const struct shape *shape, struct command_result result)
+{
+    call_reply(c, shape, &result);
+}
+
+/* The seq of If-Match: "12"; -1: none is given. */
+static enum tide_code expected_seq(struct call *c, int64_t *ret, struct tide_err *err)
+{
+    struct str field = http_field(c->http, "If-Match");
+
+    *ret = -1;
+    if (!field.ptr)
+        return TIDE_OK;
+    if (field.len < 3 || field.ptr[0] != '"' || field.ptr[field.len - 1] != '"' ||
+        !str_to_int64((struct str){field.ptr + 1, field.len - 2}, ret) || *ret < 0)
+        return tide_fail(err, TIDE_INVALID, "If-Match is the last seq in quotes: \"12\"");
+    return TIDE_OK;
+}
+
+/* Opens it for appending. Behind what If-Match says it is refused; what comes in between is refused by the append. */
+static enum tide_code open_to_change(struct call *c, tide_session **ret, unsigned *ret_flags, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    int64_t seq;
+
+    if (expected_seq(c, &seq, err) || call_session(c, TIDE_SESSION_APPEND, &session, err))
+        return err->code;
+    if (seq >= 0 && seq != tide_session_last_seq(session))
+        return tide_fail_session(err, TIDE_CONFLICT, tide_session_id(session),
+                                 "is at %lld, not at %lld: read what is new, then try again",
+                                 (long long)tide_session_last_seq(session), (long long)seq);
+    if (ret_flags)
+        *ret_flags = TIDE_APPEND_RELEASE | (seq < 0 ? TIDE_APPEND_ANY : 0u);
+    *ret = TAKE(session);
+    return TIDE_OK;
+}
+
+/* ---- sessions ---- */
+
+static const struct field create_body[] = {
+    {.name = "session_id", .type = FIELD_ID, .help = "its id; one is made when none is given"},
+    {.name = "title", .type = FIELD_TEXT, .help = "for people"},
+    {.name = "agent", .type = FIELD_TEXT, .help = "the name of what runs in it"},
+    {.name = "agent_id", .type = FIELD_TEXT, .help = "which one of these"},
+    {.name = "task_id", .type = FIELD_TEXT, .help = "the task that it works on"},
+    {.name = "metadata", .type = FIELD_OBJECT, .help = "whatever else is to be kept with it"},
+    {.name = NULL},
+};
+
+static enum tide_code create(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
+    struct json_out o = json_out_to(&fields);
+
+    json_out_begin(&o, '{');
+    for (const struct field *f = create_body + 1; f->name; f++) {
+        struct str value = call_json(c, f->name);
+
+        if (value.len)
+            json_out_kraw(&o, str_from(f->name), value);
+    }
+    json_out_end(&o, '}');
+    if (tide_session_create(c->server->store, call_text(c, "session_id"), buf_cstr(&fields), &session, err))
+        return err->code;
+    call_field(c, "Location", arena_printf(c->arena, API_ROOT "/sessions/%s", tide_session_id(session)));
+    reply_result(c, &shape_created, (struct command_result){.session_id = tide_session_id(session)});
+    return TIDE_OK;
+}
+
+static enum tide_code delete_session(struct call *c, struct tide_err *err)
+{
+    if (!str_is_id(c->params[0]))
+        return tide_fail_session(err, TIDE_NOT_FOUND, "", "is not here");
+    if (tide_session_delete(c->server->store, c->params[0].ptr, err))
+        return err->code;
+    reply_result(c, &shape_deleted, (struct command_result){.session_id = c->params[0].ptr});
+    return TIDE_OK;
+}
+
+/* ---- events ---- */
+
+static const struct field append_body[] = {
+    {.name = "kind", .type = FIELD_TEXT, .help = "the kind of the event", .required = true},
+    {.name = "data", .type = FIELD_OBJECT, .help = "its fields"},
+    {.name = NULL},
+};
+
+static enum tide_code append(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    struct str data = call_json(c, "data");
+    const struct tide_new_event event = {call_text(c, "kind"), data.len ? data.ptr : "{}", data.len};
+    unsigned flags;
+    int64_t seq;
+
+    if (open_to_change(c, &session, &flags, err) || tide_session_append(session, flags, &event, 1, &seq, err))
+        return err->code;
+    reply_result(c, &shape_appended, (struct command_result){.seq = seq});
+    return TIDE_OK;
+}
+
+/* ---- checkpoints ---- */
+
+static const struct field checkpoint_body[] = {
+    {.name = "description", .type = FIELD_TEXT, .help = "what it stands for"},
+    {.name = NULL},
+};
+
+static enum tide_code checkpoint(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    struct tide_new_checkpoint n = {
+        .size = sizeof n, .type = TIDE_CHECKPOINT_USER, .description = call_text(c, "description")};
+    char id[TIDE_ID_SIZE];
+
+    if (open_to_change(c, &session, &n.append_flags, err) || tide_checkpoint_save(session, &n, id, err))
+        return err->code;
+    reply_result(c, &shape_saved,
+                 (struct command_result){.session_id = tide_session_id(session),
+                                         .checkpoint_id = id,
+                                         .seq = tide_session_last_seq(session)});
+    return TIDE_OK;
+}
+
+static enum tide_code delete_checkpoint(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    const char *id = c->params[1].ptr;
+
+    if (open_to_change(c, &session, NULL, err) || tide_checkpoint_delete(session, &id, 1, err))
+        return err->code;
+    call_reply_nothing(c);
+    return TIDE_OK;
+}
+
+static const struct field prune_body[] = {
+    {.name = "keep", .type = FIELD_INT, .help = "how many of the newest stay [10]"},
+    {.name = "clean_only", .type = FIELD_BOOL, .help = "those that are not clean go as well"},
+    {.name = NULL},
+};
+
+static enum tide_code prune(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    int64_t n = 0;
+
+    if (open_to_change(c, &session, NULL, err) ||
+        tide_checkpoint_prune(session, call_int(c, "keep", 10),
+                              call_on(c, "clean_only") ? TIDE_PRUNE_KEEP_CLEAN_ONLY : 0, &n, err))
+        return err->code;
+    reply_result(c, &shape_pruned, (struct command_result){.session_id = tide_session_id(session), .n = n});
+    return TIDE_OK;
+}
+
+/* ---- going back ---- */
+
+static const struct field rollback_body[] = {
+    {.name = "to", .type = FIELD_TEXT, .help = "a seq or a checkpoint", .required = true},
+    {.name = "reason", .type = FIELD_TEXT, .help = "for the log"},
+    {.name = "reuse_effects",
+     .type = FIELD_BOOL,
+     .help = "finished effects answer from the log when they are asked for again"},
+    {.name = "redo_effects", .type = FIELD_BOOL, .help = "they may run again"},
+    {.name = NULL},
+};
+
+static enum tide_code rollback(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(mem_freep) char *question = NULL;
+    unsigned flags = (call_on(c, "reuse_effects") ? TIDE_ROLLBACK_REUSE_EFFECTS : 0u) |
+                     (call_on(c, "redo_effects") ? TIDE_ROLLBACK_REDO_EFFECTS : 0u);
+    int64_t seq, before;
+
+    if (open_to_change(c, &session, NULL, err) || session_position(session, call_text(c, "to"), &seq, err))
+        return err->code;
+    before = tide_session_last_seq(session);
+    if (rollback_to(session, seq, flags, call_text(c, "reason"), &question, err))
+        return err->code;
+    reply_result(c, &shape_rolled_back,
+                 (struct command_result){.session_id = tide_session_id(session),
+                                         .to_seq = seq,
+                                         .seq = tide_session_last_seq(session),
+                                         .before = before});
+    return TIDE_OK;
+}
+
+static const struct field fork_body[] = {
+    {.name = "at", .type = FIELD_TEXT, .help = "a seq or a checkpoint [its end]"},
+    {.name = "session_id", .type = FIELD_ID, .help = "of the fork; one is made when none is given"},
+    {.name = "title", .type = FIELD_TEXT, .help = "of the fork"},
+    {.name = NULL},
+};
+
+static enum tide_code fork_session(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
+    struct json_out o = json_out_to(&fields);
+    const char *at = call_text(c, "at");
+    struct str title = call_json(c, "title");
+    char id[TIDE_ID_SIZE];
+    int64_t seq = 0;
+
+    json_out_begin(&o, '{');
+    if (title.len)
+        json_out_kraw(&o, STR("title"), title);
+    json_out_end(&o, '}');
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || (at && session_position(session, at, &seq, err)) ||
+        tide_session_fork(c->server->store, tide_session_id(session), seq, call_text(c, "session_id"),
+                          buf_cstr(&fields), id, err))
+        return err->code;
+    call_field(c, "Location", arena_printf(c->arena, API_ROOT "/sessions/%s", id));
+    reply_result(c, &shape_forked,
+                 (struct command_result){.session_id = id,
+                                         .parent_id = tide_session_id(session),
+                                         .seq = seq ? seq : tide_session_last_seq(session)});
+    return TIDE_OK;
+}
+
+/* ---- runs that end, waits that are opened again ---- */
+
+static const struct field cancel_body[] = {
+    {.name = "reason", .type = FIELD_TEXT, .help = "for the log"},
+    {.name = NULL},
+};
+
+static enum tide_code cancel(struct call *c, struct tide_err *err)
+{
+    static const char *const words[] = {[TIDE_CANCEL_NOTHING] = "nothing",
+                                        [TIDE_CANCEL_DONE] = "done",
+                                        [TIDE_CANCEL_ANSWERED] = "answered",
+                                        [TIDE_CANCEL_FORCED] = "forced"};
+    AUTO(session_closep) tide_session *session = NULL;
+    enum tide_cancelled how;
+
+    if (call_session(c, TIDE_SESSION_READ, &session, err) ||
+        tide_session_cancel(c->server->store, tide_session_id(session), c->caller.name, call_text(c, "reason"), 0, &how,
+                            err))
+        return err->code;
+    reply_result(c, &shape_cancelled,
+                 (struct command_result){.session_id = tide_session_id(session), .word = words[how]});
+    return TIDE_OK;
+}
+
+/* ---- the queue ---- */
+
+static void put_message(void *arg, const struct queued_message *m)
+{
+    shape_put(arg, &shape_queued_message, m);
+}
+
+static enum tide_code list_queue(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    struct buf body = BUF_INIT(ANSWER_MAX);
+    struct json_out o = json_out_to(&body);
+    enum tide_code code = call_session(c, TIDE_SESSION_READ, &session, err);
+
+    json_out_begin(&o, '{');
+    json_out_key(&o, STR("messages"));
+    json_out_begin(&o, '[');
+    code = code ? code : message_queue_list(session, put_message, &o, err);
+    json_out_end(&o, ']');
+    json_out_end(&o, '}');
+    if (code)
+        buf_done(&body);
+    else
+        call_reply_text(c, 200, "application/json", &body);
+    return code;
+}
+
+static enum tide_code withdraw(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    int64_t seq;
+
+    if (call_session(c, TIDE_SESSION_READ, &session, err) ||
+        message_queue_withdraw(c->server->store, session, c->params[1].ptr, &seq, err))
+        return err->code;
+    call_reply_nothing(c);
+    return TIDE_OK;
+}
+
+/* ---- trust ---- */
+
+static enum tide_code show_trust(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || tide_session_show_trust(session, &text, err))
+        return err->code;
+    call_reply(c, &shape_trust, &(struct trust_report){false, {text.ptr, text.len}});
+    return TIDE_OK;
+}
+
+static const struct field trust_body[] = {
+    {.name = "would_run",
+     .type = FIELD_OBJECT,
+     .help = "what GET showed: it is trusted only if it is still that",
+     .required = true},
+    {.name = NULL},
+};
+
+static enum tide_code trust(struct call *c, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    struct str shown = call_json(c, "would_run");
+
+    if (open_to_change(c, &session, NULL, err) ||
+        tide_session_trust(session, arena_dup(c->arena, shown).ptr, c->caller.name, err))
+        return err->code;
+    call_reply(c, &shape_trust, &(struct trust_report){true, shown});
+    return TIDE_OK;
+}
+
+#define ONE "/sessions/{id}"
+const struct route change_routes[] = {
+    {HTTP_POST, "/sessions", SCOPE_WRITE, create, "make a session that events are written to", .body = create_body,
+     .answer = &shape_created, .status = 201},
+    {HTTP_DELETE, ONE, SCOPE_ADMIN, delete_session, "delete it for good", .answer = &shape_deleted},
+    {HTTP_POST, ONE "/events", SCOPE_WRITE, append, "append an event; it is on disk when this answers",
+     .body = append_body, .answer = &shape_appended, .status = 201},
+    {HTTP_POST, ONE "/checkpoints", SCOPE_WRITE, checkpoint, "mark the state as of now", .body = checkpoint_body,
+     .answer = &shape_saved, .status = 201},
+    {HTTP_DELETE, ONE "/checkpoints/{checkpoint}", SCOPE_WRITE, delete_checkpoint, "delete a checkpoint",
+     .status = 204},
+    {HTTP_POST, ONE "/prune", SCOPE_WRITE, prune, "delete all but the newest checkpoints", .body = prune_body,
+     .answer = &shape_pruned},
+    {HTTP_POST, ONE "/rollback", SCOPE_WRITE, rollback, "make its content what it was", .body = rollback_body,
+     .answer = &shape_rolled_back},
+    {HTTP_POST, ONE "/fork", SCOPE_WRITE, fork_session, "begin another session with this one's past", .body = fork_body,
+     .answer = &shape_forked, .status = 201},
+    {HTTP_POST, ONE "/cancel", SCOPE_WRITE, cancel, "end its run, whoever runs it", .body = cancel_body,
+     .answer = &shape_cancelled},
+    {HTTP_GET, ONE "/queue", SCOPE_READ, list_queue, "messages that no run has taken yet", .type = "application/json"},
+    {HTTP_DELETE, ONE "/queue/{queue}", SCOPE_WRITE, withdraw, "withdraw a message", .status = 204},
+    {HTTP_GET, ONE "/trust", SCOPE_READ, show_trust, "what would run, if a person trusted it", .answer = &shape_trust},
+    {HTTP_POST, ONE "/trust", SCOPE_ADMIN, trust, "trust it as it was shown", .body = trust_body,
+     .answer = &shape_trust},
+    {.method = 0},
+};

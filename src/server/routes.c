@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All routes, by file. */
+#include "server/route.h"
+
+extern const struct route store_routes[], session_routes[], change_routes[], stream_routes[], run_routes[];
+
+const struct route *const route_tables[] = {store_routes,  session_routes, change_routes,
+                                            stream_routes, run_routes,     NULL};

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What runs: a thread for each active run, none for one that waits. Chats and graphs run on that thread; a program runs in a process
+ * of its own with its own lease (`tidemark resume`), which outlives this one, and the thread waits for its end. What is due, and
+ * what was cut, goes on by itself as the settings say.
+ */
+#ifndef SERVER_RUNNER_H
+#define SERVER_RUNNER_H
+
+#include "engine/resume_request.h"
+#include "engine/scheduler.h"
+#include "server/feed.h"
+
+struct runner;
+
+struct runner_options {
+    const char *url, *config, *key_file; /* of the store, for processes that are started; NULL: not given */
+    enum auto_resume automatic;
+    int max_active;      /* at once */
+    int64_t interval_ms; /* between looks at what is due, at most */
+};
+
+struct runner *runner_new(tide_store *store, struct feed *feed, const struct runner_options *opt);
+
+/* Records what happened while nobody was there. Before anybody may ask. */
+enum tide_code runner_sweep(struct runner *r, struct tide_err *err) MUST_CHECK;
+/* From now on what is due is resumed. */
+enum tide_code runner_start(struct runner *r, struct tide_err *err) MUST_CHECK;
+/* Nothing new begins; what runs is asked to park, and waited for, at most so long. */
+void runner_stop(struct runner *r, int64_t deadline_ms);
+void runner_free(struct runner *r); /* after runner_stop(); takes NULL */
+
+/* What somebody asks for. Everything is copied. */
+struct order {
+    const char *session_id, *by;
+    const char *message; /* text; NULL: it is resumed */
+    const char *input;   /* an answer: JSON; NULL: none */
+    const char *token;   /* the right to give it; NULL: the owner's */
+    const char *ask_again, *request_id;
+    const char *const *retry, *const *happened;
+    bool now, accept_change, has_reason;
+    struct str memory; /* of a graph: values, a JSON object; stored nowhere but as the graph says */
+    const char *checkpoint;
+    bool fallback, reuse_effects, redo_effects;
+};
+
+/* Once it has begun on disk: TIDE_OK, with the event that says so; or why it did not. Called once, from any thread. */
+struct begun {
+    const char *kind; /* of the event: run.started, run.resumed, queue.added */
+    int64_t seq;
+    struct str event; /* JSON */
+};
+typedef void begun_fn(void *arg, const struct begun *begun, const struct tide_err *err);
+
+/* TIDE_BUSY: as many run as may. Otherwise `fn` is called. */
+enum tide_code runner_run(struct runner *r, const struct order *order, begun_fn *fn, void *arg, struct tide_err *err)
+    MUST_CHECK;
+
+/* Shut down what this server runs of the session, if it does. */
+bool runner_runs(struct runner *r, const char *session_id);
+
+struct runner_counts {
+    size_t active, due;
+    uint64_t started, failed;
+};
+void runner_count(struct runner *r, struct runner_counts *ret);
+
+#endif

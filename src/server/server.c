@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way of a request. On the listener's thread, from the head alone and without a look at the store: is this address meant (Host), may
+ * this page ask (Origin), who asks (token), is there such a route, may they. Then the body; then a worker does the rest.
+ */
+#include "server/server.h"
+
+#include <stdio.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "server/call.h"
+#include "server/feed.h"
+#include "server/workers.h"
+
+#define WORKERS 4
+#define QUEUE_MAX 1024
+
+/* ---- before there is a call ---- */
+
+static bool answer_problem(struct http_request *q, int status, enum tide_code code, const char *const *fields,
+                           const char *why)
+{
+    struct buf body = BUF_INIT(ANSWER_MAX);
+    struct tide_err err = {0};
+
+    (void)!tide_fail(&err, code, "%s", why);
+    problem_write(&body, &err, status);
+    http_answer(q, status, "application/problem+json", &body, fields);
+    return false;
+}
+
+static bool is_listed(const char *const *list, struct str text)
+{
+    for (; *list; list++)
+        if (text.len == strlen(*list) && strncasecmp(text.ptr, *list, text.len) == 0)
+            return true;
+    return false;
+}
+
+static bool check_where(struct server *s, struct http_request *q)
+{
+    struct str host = http_field(q, "Host"), origin = http_field(q, "Origin");
+
+    if (q->by != HTTP_BY_UNIX && !is_listed(s->hosts, host))
+        return answer_problem(q, 421, TIDE_DENIED, NULL,
+                              "this Host is not served here: use the address that the server printed");
+    if (origin.ptr && !is_listed(s->origins, origin))
+        return answer_problem(q, 403, TIDE_DENIED, NULL, "pages of this Origin may not ask");
+    return true;
+}
+
+/* A token, or the same user on the unix socket. */
+static bool check_who(struct server *s, struct http_request *q, struct caller *ret)
+{
+    static const char *const ask[] = {"WWW-Authenticate", "Bearer", NULL};
+    struct str field = http_field(q, "Authorization");
+
+    if (!field.ptr && q->by == HTTP_BY_UNIX && q->peer_uid == (int64_t)geteuid()) {
+        *ret = (struct caller){.name = "local", .scopes = SCOPE_ALL};
+        return true;
+    }
+    if (!field.ptr)
+        return answer_problem(q, 401, TIDE_DENIED, ask, "a token is needed: Authorization: Bearer TOKEN");
+    if (field.len < 7 || strncasecmp(field.ptr, "Bearer ", 7) != 0 ||
+        !access_check(s->access, str_trim((struct str){field.ptr + 7, field.len - 7}), ret))
+        return answer_problem(q, 401, TIDE_DENIED, ask, "this token is unknown, expired or revoked");
+    return true;
+}
+
+static bool check_route(struct http_request *q, struct call *c)
+{
+    static const char *const names[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+    char allow[64] = "", why[120];
+    unsigned methods;
+    size_t n = 0;
+
+    c->route = route_find(c->arena, q->path, q->method, c->params, &methods);
+    if (!c->route && !methods)
+        return answer_problem(q, 404, TIDE_NOT_FOUND, NULL, "there is no such address: GET /openapi.json lists them");
+    for (size_t i = 0; !c->route && i < sizeof names / sizeof names[0]; i++)
+        if (methods >> i & 1)
+            n += (size_t)snprintf(allow + n, sizeof allow - n, "%s%s", n ? ", " : "", names[i]);
+    if (!c->route)
+        return answer_problem(q, 405, TIDE_INVALID, (const char *const[]){"Allow", allow, NULL},
+                              "this address is not asked that way");
+    if (c->route->flags & ROUTE_OPEN || (c->caller.scopes & c->route->scope))
+        return true;
+    snprintf(why, sizeof why, "this token lacks the scope %s", scope_word(c->route->scope));
+    return answer_problem(q, 403, TIDE_DENIED, NULL, why);
+}
+
+/* A form, or text, is what a page can send without asking. */
+static bool check_body_type(struct http_request *q, const struct route *route)
+{
+    struct str type = http_field(q, "Content-Type"), length = http_field(q, "Content-Length");
+    bool has_body = http_field(q, "Transfer-Encoding").ptr || (length.ptr && !str_eq(length, STR("0")));
+    const char *want = route->flags & ROUTE_BYTES_IN ? "application/x-ndjson" : "application/json";
+    const char *end = type.ptr ? memchr(type.ptr, ';', type.len) : NULL;
+
+    if (end)
+        type.len = (size_t)(end - type.ptr);
+    type = str_trim(type);
+    if ((!has_body && !type.len) || (type.len == strlen(want) && strncasecmp(type.ptr, want, type.len) == 0))
+        return true;
+    return answer_problem(q, 415, TIDE_INVALID, NULL,
+                          route->flags & ROUTE_BYTES_IN ? "the body is application/x-ndjson"
+                                                        : "the body is application/json");
+}
+
+static bool is_open(struct http_request *q)
+{
+    return str_eq(q->path, STR("/healthz"));
+}
+
+static bool begin(void *arg, struct http_request *q)
+{
+    struct server *s = arg;
+    struct call *c = arena_zero(&q->arena, sizeof *c);
+
+    c->server = s;
+    c->http = q;
+    c->arena = &q->arena;
+    q->user = c;
+    if (!s->ready) /* the first one may come before server_start() has returned */
+        return answer_problem(q, 503, TIDE_BUSY, NULL, "the server is starting: try again in a moment");
+    if (!check_where(s, q) || (!is_open(q) && !check_who(s, q, &c->caller)) || !check_route(q, c) ||
+        !check_body_type(q, c->route))
+        return false;
+    return true;
+}
+
+static void run_call(void *arg)
+{
+    struct call *c = arg;
+    struct tide_err err = {0};
+
+    if (call_check(c, &err) || c->route->run(c, &err)) /* else it has answered, and may be gone */
+        call_fail(c, &err);
+}
+
+static void handle(void *arg, struct http_request *q)
+{
+    struct server *s = arg;
+
+    if (!workers_post(s->workers, run_call, q->user))
+        answer_problem(q, 503, TIDE_BUSY, (const char *const[]){"Retry-After", "1", NULL},
+                       "too many requests at once: try again in a moment");
+}
+
+static void over(void *arg, struct http_request *q)
+{
+    (void)arg;
+    (void)q;
+}
+
+/* ---- starting ---- */
+
+/* "localhost:7007", and the port left out where it is the usual one. */
+static const char *place(struct server *s, const char *before, const char *name)
+{
+    bool usual = s->port == (s->opt.certificate ? 443 : 80);
+
+    return usual ? arena_printf(&s->arena, "%s%s", before, name)
+                 : arena_printf(&s->arena, "%s%s:%d", before, name, s->port);
+}
+
+/* What a client that means this server puts into Host, and a page of it into Origin. */
+static void make_lists(struct server *s)
+{
+    static const char *const local[] = {"127.0.0.1", "localhost", "[::1]"};
+    const char *scheme = s->opt.certificate ? "https://" : "http://";
+    size_t n = 0, m = 0, more = 0, more_origins = 0;
+
+    while (s->opt.hosts && s->opt.hosts[more])
+        more++;
+    while (s->opt.origins && s->opt.origins[more_origins])
+        more_origins++;
+    s->hosts = arena_alloc(&s->arena, (more + 5) * sizeof *s->hosts);
+    s->origins = arena_alloc(&s->arena, (more + more_origins + 5) * sizeof *s->origins);
+    for (size_t i = 0; i < 3; i++) {
+        s->hosts[n++] = place(s, "", local[i]);
+        s->origins[m++] = place(s, scheme, local[i]);
+    }
+    for (size_t i = 0; i < more; i++)
+        s->hosts[n++] = s->opt.hosts[i];
+    for (size_t i = 0; i < more_origins; i++)
+        s->origins[m++] = s->opt.origins[i];
+    s->hosts[n] = s->origins[m] = NULL;
+}
+
+static bool is_loopback(const char *address)
+{
+    return strcmp(address, "::1") == 0 || strcmp(address, "localhost") == 0 || strncmp(address, "127.", 4) == 0;
+}
+
+static enum tide_code listen_all(struct server *s, struct tide_err *err)
+{
+    const struct server_options *o = &s->opt;
+    struct http_listen tcp = {
+        .address = o->address, .port = o->port, .fd = -1, .certificate = o->certificate, .key = o->key};
+
+    if (o->address && !is_loopback(o->address) && !o->certificate)
+        return tide_fail(err, TIDE_DENIED,
+                         "'%s' is reached from elsewhere: that needs TLS; give a certificate, or listen on 127.0.0.1",
+                         o->address);
+    if (o->address && http_server_listen(s->http, &tcp, &s->port, err))
+        return err->code;
+    make_lists(s);
+    return TIDE_OK;
+}
+
+enum tide_code server_start(tide_store *store, const struct server_options *opt, struct server **ret,
+                            struct tide_err *err)
+{
+    struct server *s = mem_zero(sizeof *s);
+    struct http_face face = {s, begin, handle, over};
+    enum tide_code code;
+
+    s->store = store;
+    s->opt = *opt;
+    s->workers = workers_new(WORKERS, QUEUE_MAX);
+    s->http = http_server_new(&face, NULL);
+    code = access_open(&s->access, err);
+    s->feed = feed_new(store, s->access);
+    s->runner = runner_new(store, s->feed, &opt->runs);
+    code = code ? code : runner_sweep(s->runner, err); /* before anybody may ask */
+    code = code ? code : listen_all(s, err);
+    code = code ? code : runner_start(s->runner, err);
+    s->ready = !code;
+    if (code)
+        server_stop(s);
+    else
+        *ret = s;
+    return code;
+}
+
+void server_stop(struct server *s)
+{
+    if (!s)
+        return;
+    http_server_quiesce(s->http);
+    runner_stop(s->runner, s->opt.stop_ms);
+    workers_free(s->workers);
+    feed_free(s->feed);
+    runner_free(s->runner);
+    http_server_free(s->http);
+    access_close(s->access);
+    arena_done(&s->arena);
+    free(s);
+}

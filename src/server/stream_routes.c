@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Server-sent events: the feed of a session or of all, as text. `id:` is the seq or the position, so a reader that comes back with its
+ * last one (Last-Event-ID, or ?after=) goes on where it was. What has no id is kept nowhere. A reader that does not read is cut off.
+ */
+#include <stdio.h>
+
+#include "server/call.h"
+#include "server/feed.h"
+#include "server/server.h"
+
+#define PENDING_MAX                                                                                                    \
+    ((size_t)1 << 20)           /* that was not sent yet; one event may be bigger than that only when nothing else is */
+#define ROOM ((size_t)64 << 10) /* less than that waits: there is room for more */
+#define EVENT_MAX ((size_t)64 << 20)
+
+struct sse {
+    struct http_stream *stream;
+    bool all; /* ids are positions */
+};
+
+static const char *event_name(enum feed_what what)
+{
+    static const char *const names[] = {
+        [FEED_STATUS] = "status", [FEED_TEXT] = "text", [FEED_RESET] = "reset", [FEED_GONE] = "gone"};
+
+    return what == FEED_EVENT ? NULL : names[what];
+}
+
+static bool send_frame(void *arg, const struct feed_item *item)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(EVENT_MAX + 256);
+    const struct sse *s = arg;
+    const char *name;
+
+    if (item->what == FEED_HEARTBEAT)
+        return http_stream_write(s->stream, STR(": still here\n\n"));
+    name = event_name(item->what);
+    if (item->what == FEED_EVENT || item->what == FEED_RESET)
+        buf_addf(&out, "id: %lld\n", (long long)(s->all ? item->pos : item->seq));
+    if (name)
+        buf_addf(&out, "event: %s\n", name);
+    buf_add_str(&out, STR("data: "));
+    if (s->all && item->what == FEED_EVENT) { /* an event does not say of which session it is */
+        buf_add_str(&out, STR("{\"session_id\":"));
+        json_quote(&out, str_from(item->session_id));
+        buf_add_str(&out, STR(","));
+        buf_add_str(&out, (struct str){item->json.ptr + 1, item->json.len - 1});
+    } else {
+        buf_add_str(&out, item->json);
+    }
+    buf_add_str(&out, STR("\n\n"));
+    return http_stream_write(s->stream, buf_view(&out));
+}
+
+static bool has_room(void *arg)
+{
+    const struct sse *s = arg;
+
+    return http_stream_pending(s->stream) < ROOM;
+}
+
+static void dropped(void *arg, const char *why)
+{
+    struct sse *s = arg;
+
+    http_stream_close(s->stream, why[0] != 0);
+    free(s);
+}
+
+static const struct field stream_query[] = {
+    {.name = "after",
+     .type = FIELD_INT,
+     .help = "what comes behind this id; Last-Event-ID says the same, and wins [from now on]",
+     .min = 0},
+    {.name = "kinds", .type = FIELD_TEXT, .help = "only events of these kinds, separated by commas"},
+    {.name = NULL},
+};
+
+/* "a,b" to a list in the arena. */
+static const char *const *split_kinds(struct call *c)
+{
+    const char *text = call_text(c, "kinds");
+    const char **list;
+    size_t n = 1;
+
+    if (!text)
+        return NULL;
+    for (const char *p = text; *p; p++)
+        n += *p == ',';
+    list = arena_zero(c->arena, (n + 1) * sizeof *list);
+    n = 0;
+    for (const char *p = text; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+        list[n++] = arena_printf(c->arena, "%.*s", (int)strcspn(p, ","), p);
+    return list;
+}
+
+static enum tide_code follow(struct call *c, const char *session_id, struct tide_err *err)
+{
+    struct follow what = {
+        .session_id = session_id, .after = call_int(c, "after", -1), .kinds = split_kinds(c), .caller = c->caller};
+    struct str last = http_field(c->http, "Last-Event-ID");
+    struct feed *feed = c->server->feed;
+    struct follower *one;
+    struct sse *s;
+    int64_t number;
+
+    if (last.ptr && (!str_to_int64(last, &what.after) || what.after < 0))
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "Last-Event-ID",
+                            "is the number of the last event");
+    s = mem_zero(sizeof *s);
+    s->all = !session_id;
+    if (follower_new(feed, &what, &(struct follower_face){s, send_frame, has_room, dropped}, &one, &number, err)) {
+        free(s);
+        return err->code;
+    }
+    s->stream = http_stream_start(c->http, 200, "text/event-stream",
+                                  (const char *const[]){"Cache-Control", "no-store", "X-Accel-Buffering", "no", NULL},
+                                  PENDING_MAX);
+    follower_join(feed, one); /* the call may be gone */
+    return TIDE_OK;
+}
+
+static enum tide_code follow_session(struct call *c, struct tide_err *err)
+{
+    tide_session *session = NULL;
+
+    if (call_session(c, TIDE_SESSION_READ, &session, err))
+        return err->code; /* there is none: said before the stream begins */
+    tide_session_close(session);
+    return follow(c, c->params[0].ptr, err);
+}
+
+static enum tide_code follow_all(struct call *c, struct tide_err *err)
+{
+    return follow(c, NULL, err);
+}
+
+const struct route stream_routes[] = {
+    {HTTP_GET, "/sessions/{id}/events", SCOPE_READ, follow_session,
+     "follow a session: its events as they are committed", stream_query, .flags = ROUTE_STREAMS,
+     .type = "text/event-stream"},
+    {HTTP_GET, "/events", SCOPE_READ, follow_all, "follow all sessions", stream_query, .flags = ROUTE_STREAMS,
+     .type = "text/event-stream"},
+    {.method = 0},
+};
