@@ -31,10 +31,10 @@ failures=0
 # A command that is refused changes nothing. Every `refuses`, and every `check_status` with such a status, looks at all stores of
 # the test before and after: each file has the bytes that it had; none is gone; none has come but -shm, -wal and -reserve of
 # a store that was there. With TIDEMARK_TEST_REFUSALS=all every call of `tidemark` is looked at; what others do at the same
-# time shows then, too. Left out: what processes tell each other (-shm, live/, boots/, changes) and caches; trouble of the
+# time shows then, too. Left out: what processes tell each other (-shm, -queue, live/, boots/, changes) and caches; trouble of the
 # disk (6), where what was stored before it stays; runs that end badly (1, 7, and by `fails` and `check_end`).
 store_files() {
-    find . -type f \( -name '*.db' -o -name '*.db-*' -o -path '*.files/*' -o -path './data/tidemark/*' \) ! -name '*-shm' \
+    find . -type f \( -name '*.db' -o -name '*.db-*' -o -path '*.files/*' -o -path './data/tidemark/*' \) ! -name '*-shm' ! -name '*-queue' \
         ! -path '*/live/*' ! -path '*/boots/*' ! -path '*/cache/*' ! -name changes \
         -exec cksum {} + 2>/dev/null | sort -k 3
 }

@@ -197,7 +197,7 @@ offer_try() {
             tidemark_now ${store:+--store "$store"} sessions list --json >"$offers/list" 2>/dev/null
             offers_in "$offers/list" | cut -d '|' -f 2- | grep -qxF -- "$id|$(cat "$1/command")" || exit 0
         fi
-        case $command in *'[redacted:'* | *'\[redacted:'*) exit 0 ;; esac # the person gives what is not stored
+        case $command in *'[redacted:'*) exit 0 ;; esac # the person gives what is not stored
         given=$(offer_given "$command")
         before=$(offer_state "$given")
         timeout 5 env "PATH=$offers/bin:$PATH" bash -c "$command" </dev/null >"$offers/out" 2>&1

@@ -10,7 +10,7 @@
 
 #include "net/library.h"
 
-#define YEARS_10 (time_t)(10 * 365 * 24) * 3600
+#define YEARS_10 ((time_t)(10 * 365 * 24) * 3600)
 
 static struct {
     __typeof__(&gnutls_hash_fast) hash_fast;

@@ -458,9 +458,8 @@ static int ask_silent(struct websocket_loop *loop)
 
 static void say_goodbye(struct websocket_loop *loop)
 {
-    while (loop->list) {
-        struct websocket *ws = loop->list;
-
+    for (struct websocket *next, *ws = loop->list; ws; ws = next) {
+        next = ws->next;
         wslay.event_queue_close(ws->context, WSLAY_CODE_GOING_AWAY, NULL, 0);
         (void)serve(ws, false);
         drop(ws);

@@ -352,7 +352,7 @@ static pid_t start_process(struct active *a, int *ret_request)
     if (ask->accept_change)
         argv[n++] = "--accept-change";
     n = add_names(argv, n, 120, "--retry", ask->retry);
-    n = add_names(argv, n, 124, "--happened", ask->happened);
+    (void)add_names(argv, n, 124, "--happened", ask->happened);
     sigfillset(&all);
     sigemptyset(&none);
     *ret_request = send_request(a, &theirs);

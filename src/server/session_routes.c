@@ -15,12 +15,6 @@
 #define LIST_MAX 1000
 #define EVENTS_MAX 1000
 
-/* Opens it for reading, for as long as the block lasts. */
-#define READ_SESSION(c, session)                                                                                       \
-    AUTO(session_closep) tide_session *session = NULL;                                                                 \
-    if (call_session(c, TIDE_SESSION_READ, &session, err))                                                             \
-    return err->code
-
 /* ---- the list ---- */
 
 static const struct field list_query[] = {
@@ -136,12 +130,13 @@ static enum tide_code parse_state(struct call *c, tide_session *session, struct 
 
 static enum tide_code show_session(struct call *c, struct tide_err *err)
 {
+    AUTO(session_closep) tide_session *session = NULL;
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     struct tide_usage usage = {0};
     struct json *state = NULL;
 
-    READ_SESSION(c, session);
-    if (parse_state(c, session, &text, &state, err) || tide_session_get_usage(session, 0, &usage, err))
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || parse_state(c, session, &text, &state, err) ||
+        tide_session_get_usage(session, 0, &usage, err))
         return err->code;
     return session_show_next(session, reply_detail, &(struct showing){.c = c, .usage = &usage, .state = state}, err);
 }
@@ -156,20 +151,21 @@ static int reply_why(void *arg, const struct tide_session_info *info)
 
 static enum tide_code show_why(struct call *c, struct tide_err *err)
 {
+    AUTO(session_closep) tide_session *session = NULL;
     struct showing s = {.c = c};
 
-    READ_SESSION(c, session);
-    if (session_since(session, &s.since_ms, err))
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || session_since(session, &s.since_ms, err))
         return err->code;
     return session_show_next(session, reply_why, &s, err);
 }
 
 static enum tide_code show_usage(struct call *c, struct tide_err *err)
 {
+    AUTO(session_closep) tide_session *session = NULL;
     struct tide_usage usage = {0};
 
-    READ_SESSION(c, session);
-    if (tide_session_get_usage(session, call_int(c, "at", 0), &usage, err))
+    if (call_session(c, TIDE_SESSION_READ, &session, err) ||
+        tide_session_get_usage(session, call_int(c, "at", 0), &usage, err))
         return err->code;
     call_reply(c, &shape_usage, &usage);
     return TIDE_OK;
@@ -189,13 +185,14 @@ static const struct field usage_query[] = {
 
 static enum tide_code show_state(struct call *c, struct tide_err *err)
 {
+    AUTO(session_closep) tide_session *session = NULL;
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     struct buf body = BUF_INIT(ANSWER_MAX);
     const char *at = call_text(c, "at");
     int64_t seq = 0;
 
-    READ_SESSION(c, session);
-    if ((at && session_position(session, at, &seq, err)) || tide_session_get_state(session, seq, &text, err))
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || (at && session_position(session, at, &seq, err)) ||
+        tide_session_get_state(session, seq, &text, err))
         return err->code;
     buf_add(&body, text.ptr, text.len);
     call_reply_text(c, 200, "application/json", &body);
@@ -234,12 +231,14 @@ static int put_event(void *arg, const struct tide_event *e)
 
 static enum tide_code show_log(struct call *c, struct tide_err *err)
 {
+    AUTO(session_closep) tide_session *session = NULL;
     struct buf body = BUF_INIT(ANSWER_MAX);
     struct json_out o = json_out_to(&body);
     struct page p = {.o = &o, .left = call_int(c, "limit", EVENTS_MAX), .last = call_int(c, "after", 0), .err = err};
     enum tide_code code;
 
-    READ_SESSION(c, session);
+    if (call_session(c, TIDE_SESSION_READ, &session, err))
+        return err->code;
     json_out_begin(&o, '{');
     json_out_key(&o, STR("events"));
     json_out_begin(&o, '[');
@@ -281,13 +280,13 @@ static void write_entries(struct json_out *o, void *arg)
 
 static enum tide_code show_transcript(struct call *c, struct tide_err *err)
 {
+    AUTO(session_closep) tide_session *session = NULL;
     const struct tide_session_info *info;
     struct entries e = {.err = err};
     struct buf body = BUF_INIT(ANSWER_MAX);
     struct json_out o = json_out_to(&body);
 
-    READ_SESSION(c, session);
-    if (tide_session_get_info(session, &info, err))
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || tide_session_get_info(session, &info, err))
         return err->code;
     e.session = session;
     shape_put(&o, &shape_transcript, &(struct transcript_shown){info->id, info->title, {write_entries, &e}});
@@ -300,10 +299,12 @@ static enum tide_code show_transcript(struct call *c, struct tide_err *err)
 
 static enum tide_code show_timeline(struct call *c, struct tide_err *err)
 {
+    AUTO(session_closep) tide_session *session = NULL;
     struct timeline t;
     enum tide_code code;
 
-    READ_SESSION(c, session);
+    if (call_session(c, TIDE_SESSION_READ, &session, err))
+        return err->code;
     code = timeline_read(session, NULL, &t, err);
     if (!code)
         call_reply(c, &shape_timeline, &t);
@@ -373,10 +374,12 @@ static const struct field inspect_query[] = {
 
 static enum tide_code inspect(struct call *c, struct tide_err *err)
 {
+    AUTO(session_closep) tide_session *session = NULL;
     struct inspection i;
     enum tide_code code;
 
-    READ_SESSION(c, session);
+    if (call_session(c, TIDE_SESSION_READ, &session, err))
+        return err->code;
     code = inspection_read(session, c->params[1].ptr, call_on(c, "memory"), &i, err);
     if (!code)
         call_reply(c, &shape_inspection, &i);

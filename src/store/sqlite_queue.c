@@ -300,7 +300,8 @@ static void forget_answers(struct batch *list)
 static enum tide_code fail_unknown(struct sqlite_store *s, struct batch *list, const char *why, struct tide_err *err)
 {
     forget_answers(list);
-    s->broken = s->base.unsettled = true;
+    s->broken = true;
+    s->base.unsettled = true;
     return tide_fail(err, TIDE_UNKNOWN, "%s; it is unknown whether the events are stored", why);
 }
 
@@ -324,7 +325,7 @@ static void accept(struct sqlite_store *s, struct batch *list, bool *ret_answere
 /* Whether the last event of those that were taken is there. */
 static int look_for(struct sqlite_store *s, const struct batch *list, bool *ret_there)
 {
-    unsigned char digest[DIGEST_SIZE];
+    unsigned char digest[DIGEST_SIZE] = {0};
     const struct batch *b = list;
     struct whead *w;
     int rc;
@@ -418,7 +419,8 @@ static enum tide_code give_up(struct sqlite_store *s, struct batch *list, enum t
         if ((now & STATE) == STORING)
             (void)request_results_get(list, shared_of(s)->areas[s->queue.slot], AREA_BYTES);
         forget_answers(list);
-        s->broken = s->base.unsettled = true;
+        s->broken = true;
+        s->base.unsettled = true;
         err->code = TIDE_UNKNOWN;
         return tide_wrap(err, "another process has taken the events, and it is unknown whether they are stored");
     }

@@ -49,7 +49,7 @@ refuses_as 'a message' 5 'CORRUPT|event|a||700|show_log' sessions send a hello
 refuses_as 'an input' 5 'CORRUPT|event|a||700|show_log' log append a --input --kind cancel.requested --data '{}'
 refuses_as 'a program' 5 'CORRUPT|event|a||700|show_log' exec --session a -- touch "$work/ran"
 check 'which did not run' test ! -e ran
-refuses_as 'a resume' 5 'CORRUPT|||||' resume a
+refuses_as 'a resume' 5 'CORRUPT|session|a|||' resume a
 refuses_as 'a fork' 5 'CORRUPT|event|a||700|show_log' sessions fork a --id f
 refuses_as 'a rollback' 5 'CORRUPT|event|a||700|show_log' sessions rollback a --to 2000
 check_is 'nothing was written' "$before" "$(sum a)"
@@ -156,7 +156,7 @@ killed k
 edit k 1500
 tidemark recover >out 2>err
 check_is 'one that was killed and edited is named by who looks after it' '5 1' "$? $(grep -c "event 1500 is damaged" err)"
-refuses_as 'and not gone on with' 5 'CORRUPT|||||' resume k
+refuses_as 'and not gone on with' 5 'CORRUPT|session|k|||' resume k
 unedit k 1500
 check_is 'put back, it is looked after' 0 "$(tidemark recover >/dev/null; echo $?)"
 

@@ -371,7 +371,7 @@ refuses_as 'also who reads behind it' 5 'CORRUPT|session|one|||check_store' log 
 refuses_as 'far behind it' 5 'CORRUPT|session|one|||check_store' log show one --from 700
 check_is 'whoever verifies' '5 1' "$(tidemark sessions verify one >out 2>err; echo $?) $(grep -c "$gone" err)"
 refuses_as 'whoever would write' 5 'CORRUPT|session|one|||check_store' log append one --kind note.made
-refuses_as 'whoever would resume' 5 'CORRUPT|||||' sessions resume one
+refuses_as 'whoever would resume' 5 'CORRUPT|session|one|||' sessions resume one
 check_is 'what is there can be read' 8 "$(tidemark log show one --to 8 | wc -l)"
 : >$logs/one.messages.jsonl
 refuses_as 'all of them gone' 5 'CORRUPT|session|one|||check_store' log append one --kind note.made

@@ -8,8 +8,8 @@ static const char *const names[] = {"localhost", "127.0.0.1", "::1", NULL};
 static void certificate_fits_its_key_and_no_other(void **state)
 {
     AUTO(buf_done)
-    struct buf crt = BUF_INIT(1 << 16),
-               key = BUF_INIT(1 << 16), other = BUF_INIT(1 << 16), other_key = BUF_INIT(1 << 16);
+    struct buf crt = BUF_INIT(1 << 16), key = BUF_INIT(1 << 16), other = BUF_INIT(1 << 16),
+               other_key = BUF_INIT(1 << 16);
     char print[TLS_FINGERPRINT_SIZE] = "", again[TLS_FINGERPRINT_SIZE] = "";
     struct tide_err err;
 
