@@ -122,6 +122,7 @@ struct world {
     struct map acks;    /* "node#visit" -> int64_t * */
     bool mended[NODES], broke[NODES];
     int life, crashes; /* crashes: how many more there are */
+    int given_up; /* the life that was stopped while the store could not be written: what it had not stored is lost */
     bool verbose, failed, stopping, done, calm;
     bool final_failure;
     bool died;      /* the one before did */

@@ -29,7 +29,7 @@ void judge_effects(struct world *w, const struct log_fold *t)
 
         if (!d->calls)
             world_wrong(w, "%s never began, and is left as if it had been cut", (const char *)e->value);
-        if (d->done && d->life == w->life - 1)
+        if (d->done && d->life == w->life - 1 && d->life != w->given_up)
             world_wrong(w, "%s happened, and what it gave is not kept", (const char *)e->value);
     }
     for (struct map_entry *e = map_next(&t->withdrawn, NULL); e; e = map_next(&t->withdrawn, e))

@@ -393,6 +393,8 @@ static void one_life(struct world *w, const struct crash *c)
         world_wrong(w, "the store cannot be opened: %s", err.msg);
     tide_store_close(store);
     w->disturbed |= sim_proc_dead(w->proc) || sim_fault_fired(w->sim) || w->stopping;
+    if (w->stopping && sim_fault_fired(w->sim))
+        w->given_up = w->life;
     if (sim_proc_dead(w->proc))
         bury(w);
     else
