@@ -38,7 +38,7 @@ check 'the doctor' eval 'tidemark --store "$store" doctor >out; every out'
 tidemark --store "$store" exec --session once -- sh -c '"$0" step pay --effect once -- false' "$TIDE_BIN" >/dev/null 2>&1
 tidemark --store "$store" resume once >out 2>&1
 check 'a command inside a program names the store of its run' every out
-tidemark --store "$store" exec --session out -- "$TIDE_BIN" exec --session own -- false >out 2>&1
+tidemark --store "$store" exec --session outer -- "$TIDE_BIN" exec --session own -- false >out 2>&1
 check_is 'a session of its own store, inside, is offered there' 'tidemark: false ended with exit status 1: `tidemark resume own` resumes it' "$(head -n 1 out)"
 check_is 'what the environment names needs no option' 'tidemark resume bad' "$(TIDEMARK_STORE=$store tidemark why bad | grep -oE 'tidemark resume .*' | head -n 1)"
 
