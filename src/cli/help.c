@@ -149,9 +149,10 @@ static void print_table(struct out *out)
     for (const struct opt *o = global_options; o->name; o++)
         outf(out, "\t--%s\t%s\n", o->name, o->help ? o->help : "");
     for (const struct command *const *c = commands; *c; c++) {
+        if ((*c)->hidden)
+            continue;
         snprintf(name, sizeof(name), "%s%s%s", (*c)->group ? (*c)->group : "", (*c)->group ? " " : "", (*c)->name);
-        if (!(*c)->hidden)
-            outf(out, "%s\t\t%s\n", name, (*c)->help ? (*c)->help : "");
+        outf(out, "%s\t\t%s\n", name, (*c)->help ? (*c)->help : "");
         for (const struct opt *o = (*c)->options; o && o->name; o++)
             if (!o->hidden)
                 outf(out, "%s\t--%s\t%s\n", name, o->name, o->help ? o->help : "");
