@@ -43,7 +43,8 @@ enum route_flags {
 
 struct route {
     enum http_method method;
-    const char *path; /* below API_ROOT, unless ROUTE_OPEN: "/sessions/{id}/events" */
+    const char *path;   /* below API_ROOT, unless ROUTE_OPEN: "/sessions/{id}/events" */
+    const char *action; /* its name: of a request over a WebSocket, and its operationId */
     enum scope scope;
     enum tide_code (*run)(struct call *c, struct tide_err *err);
     const char *help;

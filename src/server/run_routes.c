@@ -140,12 +140,12 @@ static enum tide_code resume(struct call *c, struct tide_err *err)
 
 #define ONE "/sessions/{id}"
 const struct route run_routes[] = {
-    {HTTP_POST, ONE "/messages", SCOPE_WRITE, send,
+    {HTTP_POST, ONE "/messages", "message.send", SCOPE_WRITE, send,
      "say something: the run goes on with it, or it is queued for whoever runs the session", .body = message_body,
      .status = 202, .type = "application/json"},
-    {HTTP_POST, ONE "/resume", SCOPE_WRITE, resume, "continue what was interrupted, failed or waits",
+    {HTTP_POST, ONE "/resume", "session.resume", SCOPE_WRITE, resume, "continue what was interrupted, failed or waits",
      .body = resume_body, .answer = &shape_resumed, .status = 202},
-    {HTTP_POST, ONE "/answer", SCOPE_ANSWER, resume, "answer what it waits for", .body = resume_body,
+    {HTTP_POST, ONE "/answer", "session.answer", SCOPE_ANSWER, resume, "answer what it waits for", .body = resume_body,
      .answer = &shape_resumed, .status = 202},
     {.method = 0},
 };

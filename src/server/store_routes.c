@@ -27,8 +27,9 @@ static enum tide_code store_info(struct call *c, struct tide_err *err)
 }
 
 const struct route store_routes[] = {
-    {HTTP_GET, "/healthz", SCOPE_NONE, health, "whether the server answers", .flags = ROUTE_OPEN, .type = "text/plain"},
-    {HTTP_GET, "/store", SCOPE_READ, store_info, "the store: where it is, its size, its version",
+    {HTTP_GET, "/healthz", "server.health", SCOPE_NONE, health, "whether the server answers", .flags = ROUTE_OPEN,
+     .type = "text/plain"},
+    {HTTP_GET, "/store", "store.info", SCOPE_READ, store_info, "the store: where it is, its size, its version",
      .answer = &shape_store_info},
     {.method = 0},
 };

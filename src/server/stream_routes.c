@@ -137,10 +137,10 @@ static enum tide_code follow_all(struct call *c, struct tide_err *err)
 }
 
 const struct route stream_routes[] = {
-    {HTTP_GET, "/sessions/{id}/events", SCOPE_READ, follow_session,
+    {HTTP_GET, "/sessions/{id}/events", "session.follow", SCOPE_READ, follow_session,
      "follow a session: its events as they are committed", stream_query, .flags = ROUTE_STREAMS,
      .type = "text/event-stream"},
-    {HTTP_GET, "/events", SCOPE_READ, follow_all, "follow all sessions", stream_query, .flags = ROUTE_STREAMS,
-     .type = "text/event-stream"},
+    {HTTP_GET, "/events", "store.follow", SCOPE_READ, follow_all, "follow all sessions", stream_query,
+     .flags = ROUTE_STREAMS, .type = "text/event-stream"},
     {.method = 0},
 };
