@@ -327,6 +327,16 @@ TIDE_API void tide_store_close(tide_store *store);
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_get_info(tide_store *store, struct tide_text *ret_json,
                                                             struct tide_err *err);
 
+#define TIDE_COMMIT_SIZES 13
+/* What this handle did since it was opened: appends, and the commits that stored them, many of them together. */
+struct tide_store_counts {
+    uint64_t commits, appends, refused, events;
+    uint64_t commits_of[TIDE_COMMIT_SIZES]; /* commits of at most 1, 2, 4, … 2048 appends; the last: of more */
+    uint64_t queued, watchers;              /* appends that wait for the disk, and watchers, now */
+};
+/* Costs nothing but a lock. `size`: of the caller's struct. */
+TIDE_API void tide_store_get_counts(tide_store *store, struct tide_store_counts *ret_counts, size_t size);
+
 /* Called now and then with work done and work in all (0: not known yet). Non-zero stops: TIDE_CANCELLED. */
 typedef int tide_progress_fn(void *arg, uint64_t done, uint64_t total);
 

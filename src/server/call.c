@@ -171,10 +171,15 @@ enum tide_code call_check(struct call *c, struct tide_err *err)
 
 /* ---- what was given ---- */
 
+static struct str in_query(struct call *c, const char *name)
+{
+    return c->http ? http_query(c->http, name) : (struct str){NULL, 0};
+}
+
 const char *call_text(struct call *c, const char *name)
 {
     const struct json *m = member(c, name);
-    struct str s = m ? json_text(c->arena, m) : http_query(c->http, name);
+    struct str s = m ? json_text(c->arena, m) : in_query(c, name);
 
     return s.ptr ? arena_dup(c->arena, s).ptr : NULL;
 }
@@ -182,7 +187,7 @@ const char *call_text(struct call *c, const char *name)
 int64_t call_int(struct call *c, const char *name, int64_t otherwise)
 {
     const struct json *m = member(c, name);
-    struct str s = m ? m->raw : http_query(c->http, name);
+    struct str s = m ? m->raw : in_query(c, name);
     int64_t n;
 
     return s.ptr && str_to_int64(s, &n) ? n : otherwise;
@@ -192,7 +197,7 @@ bool call_on(struct call *c, const char *name)
 {
     const struct json *m = member(c, name);
 
-    return m ? m->type == JSON_TRUE : str_eq(http_query(c->http, name), STR("true"));
+    return m ? m->type == JSON_TRUE : str_eq(in_query(c, name), STR("true"));
 }
 
 struct str call_json(struct call *c, const char *name)
@@ -232,7 +237,7 @@ void call_reply_text(struct call *c, int status, const char *type, struct buf *b
     INVARIANT(!c->answered);
     c->answered = true;
     call_field(c, "Cache-Control", "no-store");
-    http_answer(c->http, status, type, body, c->extra);
+    c->answer(c, status, type, body);
 }
 
 void call_reply(struct call *c, const struct shape *shape, const void *data)

@@ -14,12 +14,14 @@ struct server;
 
 struct call {
     struct server *server;
-    struct http_request *http;
+    struct http_request *http; /* NULL: over a WebSocket */
     struct arena *arena;
     const struct route *route;
     struct str params[ROUTE_PARAMS];
     struct caller caller;
-    const struct json *body; /* an object; NULL: none */
+    struct str if_match, idempotency_key; /* without a pointer: not given */
+    const struct json *body;              /* an object; NULL: none. Over a WebSocket the query as well */
+    void (*answer)(struct call *c, int status, const char *type, struct buf *body); /* called once; takes the bytes */
     bool answered;
     const char *extra[8]; /* fields of the answer: name, value, …, NULL */
     size_t n_extra;

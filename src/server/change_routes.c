@@ -20,7 +20,7 @@ static void reply_result(struct call *c, const struct shape *shape, struct comma
 /* The seq of If-Match: "12"; -1: none is given. */
 static enum tide_code expected_seq(struct call *c, int64_t *ret, struct tide_err *err)
 {
-    struct str field = http_field(c->http, "If-Match");
+    struct str field = c->if_match;
 
     *ret = -1;
     if (!field.ptr)

@@ -13,18 +13,26 @@ int problem_status(const struct tide_err *err)
     return err->code == TIDE_TOKEN_FOREIGN ? 401 : tide_code_http(err->code);
 }
 
+struct problem_shown {
+    const char *type, *title;
+    int status;
+    struct error_shown error;
+};
+
+#define AT(member) SHAPE_AT(struct problem_shown, member)
+SHAPE(problem, "What failed, and what helps (RFC 9457).", {"type", SHAPE_TEXT, AT(type), .help = "about:blank"},
+      {"title", SHAPE_TEXT, AT(title), .help = "what the code means"},
+      {"status", SHAPE_INT, AT(status), .help = "of the answer"},
+      {"detail", SHAPE_CHARS, AT(error.err.msg), .help = "for people: what, why, what to do"},
+      {"error", SHAPE_OBJECT, AT(error), .help = "for programs", .of = &shape_error});
+#undef AT
+
 void problem_write(struct buf *out, const struct tide_err *err, int status)
 {
     struct json_out o = json_out_to(out);
-    const struct error_shown shown = {.err = *err, .command = link_of};
 
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("type"), str_from("about:blank"));
-    json_out_kstr(&o, STR("title"), str_from(tide_code_text(err->code)));
-    json_out_kint(&o, STR("status"), status);
-    json_out_kstr(&o, STR("detail"), str_from(err->msg));
-    json_out_key(&o, STR("error"));
-    shape_put(&o, &shape_error, &shown);
-    json_out_end(&o, '}');
+    shape_put(
+        &o, &shape_problem,
+        &(struct problem_shown){"about:blank", tide_code_text(err->code), status, {.err = *err, .command = link_of}});
     buf_add_char(out, '\n');
 }

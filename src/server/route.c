@@ -42,7 +42,7 @@ const struct route *route_find(struct arena *a, struct str path, enum http_metho
     *ret_methods = 0;
     for (size_t i = 0; route_tables[i]; i++)
         for (const struct route *r = route_tables[i]; r->method; r++) {
-            if (!matches(a, r->path, r->flags & ROUTE_OPEN ? path : below, ret_params))
+            if (!matches(a, r->path, r->flags & ROUTE_AT_ROOT ? path : below, ret_params))
                 continue;
             if (r->method == method || (method == HTTP_HEAD && r->method == HTTP_GET))
                 return r;

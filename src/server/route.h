@@ -39,11 +39,12 @@ enum route_flags {
     ROUTE_STREAMS = 1,  /* the answer is written as it comes */
     ROUTE_BYTES_IN = 2, /* the body is no JSON, and may be big */
     ROUTE_OPEN = 4,     /* needs no token */
+    ROUTE_AT_ROOT = 8,  /* its path is not below API_ROOT */
 };
 
 struct route {
     enum http_method method;
-    const char *path;   /* below API_ROOT, unless ROUTE_OPEN: "/sessions/{id}/events" */
+    const char *path;   /* below API_ROOT, unless ROUTE_AT_ROOT: "/sessions/{id}/events" */
     const char *action; /* its name: of a request over a WebSocket, and its operationId */
     enum scope scope;
     enum tide_code (*run)(struct call *c, struct tide_err *err);
@@ -55,6 +56,7 @@ struct route {
     const char *type; /* of the answer, where it has no shape */
 };
 
+extern const struct shape shape_problem;         /* what every failure is answered with */
 extern const struct route *const route_tables[]; /* ended by NULL; each ended by a row without a method */
 
 /*

@@ -72,6 +72,7 @@ struct runner {
     } * ended;
     size_t n_ended, cap_ended;
     atomic_uint_fast64_t started, failed;
+    atomic_uint_fast64_t interrupted[5]; /* by reason */
 
     pthread_t thread;
     bool running;
@@ -620,9 +621,21 @@ static bool scheduler_stopped(void *arg)
     return r->stopping;
 }
 
+static void count_interruption(struct runner *r, const struct tide_recovered *what)
+{
+    static const char *const reasons[] = {INTERRUPTION_REASONS};
+    size_t i = 0, last = sizeof reasons / sizeof reasons[0] - 1;
+
+    if (what->action != TIDE_RECOVERED_INTERRUPTED && what->action != TIDE_RECOVERED_TIMED_OUT)
+        return;
+    while (i < last && strcmp(reasons[i], what->reason) != 0)
+        i++;
+    r->interrupted[i]++;
+}
+
 static void scheduler_found(void *arg, const struct tide_recovered *what, bool resumes)
 {
-    (void)arg;
+    count_interruption(arg, what);
     log_write(TIDE_LOG_INFO, resumes ? "session is due" : "session was looked at",
               log_text("session", what->session_id), log_text("action", tide_recovered_action_name(what->action)));
 }
@@ -775,16 +788,15 @@ struct runner *runner_new(tide_store *store, struct feed *feed, const struct run
     return r;
 }
 
-static int pass_over(void *arg, const struct tide_recovered *what)
+static int count_found(void *arg, const struct tide_recovered *what)
 {
-    (void)arg;
-    (void)what;
+    count_interruption(arg, what);
     return 0;
 }
 
 enum tide_code runner_sweep(struct runner *r, struct tide_err *err)
 {
-    enum tide_code code = tide_store_recover(r->store, 0, pass_over, NULL, NULL, err);
+    enum tide_code code = tide_store_recover(r->store, 0, count_found, r, NULL, err);
 
     return code == TIDE_CORRUPT ? TIDE_OK : code; /* one damaged is in nobody's way */
 }
@@ -831,7 +843,9 @@ void runner_stop(struct runner *r, int64_t deadline_ms)
 void runner_count(struct runner *r, struct runner_counts *ret)
 {
     pthread_mutex_lock(&r->mu);
-    *ret = (struct runner_counts){r->n, r->scheduler.n - r->scheduler.running, r->started, r->failed};
+    *ret = (struct runner_counts){r->n, r->scheduler.n - r->scheduler.running, r->started, r->failed, {0}};
+    for (size_t i = 0; i < sizeof r->interrupted / sizeof r->interrupted[0]; i++)
+        ret->interrupted[i] = r->interrupted[i];
     pthread_mutex_unlock(&r->mu);
 }
 

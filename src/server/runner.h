@@ -59,9 +59,12 @@ enum tide_code runner_run(struct runner *r, const struct order *order, begun_fn 
 /* Shut down what this server runs of the session, if it does. */
 bool runner_runs(struct runner *r, const char *session_id);
 
+/* What the sweeps recorded; of other reasons. */
+#define INTERRUPTION_REASONS "process_restart", "process_exit", "wait_timeout", "shutdown", "other"
 struct runner_counts {
     size_t active, due;
     uint64_t started, failed;
+    uint64_t interrupted[5];
 };
 void runner_count(struct runner *r, struct runner_counts *ret);
 

@@ -113,6 +113,11 @@ static bool is_open(struct http_request *q)
     return str_eq(q->path, STR("/healthz"));
 }
 
+static void answer_http(struct call *c, int status, const char *type, struct buf *body)
+{
+    http_answer(c->http, status, type, body, c->extra);
+}
+
 static bool begin(void *arg, struct http_request *q)
 {
     struct server *s = arg;
@@ -121,6 +126,9 @@ static bool begin(void *arg, struct http_request *q)
     c->server = s;
     c->http = q;
     c->arena = &q->arena;
+    c->answer = answer_http;
+    c->if_match = http_field(q, "If-Match");
+    c->idempotency_key = http_field(q, "Idempotency-Key");
     q->user = c;
     if (!s->ready) /* the first one may come before server_start() has returned */
         return answer_problem(q, 503, TIDE_BUSY, NULL, "the server is starting: try again in a moment");

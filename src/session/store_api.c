@@ -8,6 +8,8 @@
 #include "session/session_file.h"
 #include "session/redact.h"
 #include "session/trust.h"
+#include "store/group.h"
+#include "store/hub.h"
 
 static int has_session(void *arg, const struct store_entry *entry)
 {
@@ -106,6 +108,16 @@ enum tide_code tide_store_get_info(tide_store *store, struct tide_text *ret_json
     ret_json->len = out.len;
     ret_json->ptr = buf_take(&out);
     return TIDE_OK;
+}
+
+void tide_store_get_counts(tide_store *store, struct tide_store_counts *ret_counts, size_t size)
+{
+    struct tide_store_counts counts = {0};
+
+    group_count(store_of(store)->group, &counts);
+    counts.watchers = hub_count(store_of(store)->hub);
+    memset(ret_counts, 0, size);
+    memcpy(ret_counts, &counts, size < sizeof counts ? size : sizeof counts);
 }
 
 enum tide_code tide_store_compact(tide_store *store, struct tide_err *err)

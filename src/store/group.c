@@ -37,6 +37,7 @@ struct group {
     pthread_t thread;
     struct tide_completion *ring;
     size_t ring_len, ring_cap;
+    struct tide_store_counts counts;
 };
 
 /*
@@ -74,6 +75,10 @@ static void finish_batch(struct group *g, struct batch *b)
 {
     struct group_owner *o = b->owner;
 
+    g->counts.appends += !b->code;
+    g->counts.refused += b->code != TIDE_OK;
+    g->counts.events += b->code ? 0 : b->n;
+
     INVARIANT(!b->finished);
     INVARIANT(b->code || !b->n || b->last_seq == b->first_seq + (int64_t)b->n - 1); /* no gap, no repeat */
     INVARIANT(!o || o->pending > 0);
@@ -92,6 +97,16 @@ static void finish_batch(struct group *g, struct batch *b)
     b->finished = true;
     if (b->async)
         batch_free(b);
+}
+
+static void count_commit(struct group *g, size_t batches)
+{
+    size_t i = 0;
+
+    while (i + 1 < TIDE_COMMIT_SIZES && batches > (size_t)1 << i)
+        i++;
+    g->counts.commits += batches > 0; /* else it was for other processes alone */
+    g->counts.commits_of[i] += batches > 0;
 }
 
 static bool is_over(const struct waiter *w)
@@ -186,6 +201,7 @@ static void step_group(struct group *g)
     struct waiter *over;
 
     INVARIANT((list || g->store->serve) && !g->writing); /* one writer at a time */
+    count_commit(g, g->queued);
     g->head = NULL;
     g->tail = &g->head;
     g->queued = 0;
@@ -383,6 +399,14 @@ enum tide_code group_flush(struct group *g, struct group_owner *owner, struct ti
     failed = owner->failed; /* nothing is pending: it is the owner's */
     owner->failed.code = TIDE_OK;
     return failed.code ? tide_err_copy(err, &failed) : TIDE_OK;
+}
+
+void group_count(struct group *g, struct tide_store_counts *ret)
+{
+    pthread_mutex_lock(&g->mu);
+    *ret = g->counts;
+    ret->queued = g->queued;
+    pthread_mutex_unlock(&g->mu);
 }
 
 size_t group_reap(struct group *g, struct tide_completion *out, size_t max, int timeout_ms)

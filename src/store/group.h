@@ -25,6 +25,9 @@ void group_submit(struct group *g, struct batch *b, enum group_when when);
 /* Waits until the batch is finished; it is the caller's again. */
 void group_wait(struct group *g, struct batch *b);
 
+/* What went through it; the watchers are not its own. */
+void group_count(struct group *g, struct tide_store_counts *ret);
+
 /* Waits until all batches of this owner are finished; returns and clears the owner's first failure since the last call. */
 struct group_owner {
     atomic_size_t pending;  /* read without the lock: 0 means that the rest is the owner's to read */

@@ -276,6 +276,17 @@ void hub_committed(struct hub *h)
 
 /* ---- watchers ------------------------------------------------------------------------------------------------------- */
 
+size_t hub_count(struct hub *h)
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&h->mu);
+    for (const struct tide_watch *w = h->first; w; w = w->next)
+        n++;
+    pthread_mutex_unlock(&h->mu);
+    return n;
+}
+
 enum tide_code tide_watch_open(tide_store *store, tide_watch **ret_watch, struct tide_err *err)
 {
     struct hub *h = store_of(store)->hub;

@@ -14,4 +14,6 @@ void hub_committed(struct hub *h);        /* by this process: where the kernel w
 void hub_tell(
     struct hub *h); /* any thread: something may have changed. For backends that are told of commits otherwise */
 
+size_t hub_count(struct hub *h); /* watchers, now */
+
 #endif

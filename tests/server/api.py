@@ -167,6 +167,39 @@ def stop_is_clean():
     r.close()
 
 
+def figures_are_of_what_happened():
+    """Read from the text format: names, types, values."""
+    def read():
+        values, types = {}, {}
+        for line in s.ask("GET", "/metrics").bytes.decode().splitlines():
+            if line.startswith("# TYPE "):
+                types[line.split()[2]] = line.split()[3]
+            elif not line.startswith("#"):
+                values[line.rsplit(" ", 1)[0]] = float(line.rsplit(" ", 1)[1])
+        return values, types
+
+    before, types = read()
+    one = s.session()
+    s.append(one, 3)
+    after, _ = read()
+    want(after["tidemark_events_total"] - before["tidemark_events_total"], 4)
+    want(after["tidemark_commit_appends_count"] - before["tidemark_commit_appends_count"] > 0, True)
+    want(types["tidemark_commit_appends"], "histogram")
+    want(after['tidemark_commit_appends_bucket{le="+Inf"}'], after["tidemark_commit_appends_count"])
+    want(s.ask("GET", "/metrics", token=False).status, 401)
+    want(s.ask("GET", "/readyz").bytes, b"ok\n")
+
+
+def the_document_names_every_route():
+    d = s.ask("GET", "/openapi.json").json
+    want(d["openapi"][:2], "3.")
+    want("get" in d["paths"]["/api/v1/sessions/{id}/why"], True)
+    ids = [o["operationId"] for p in d["paths"].values() for o in p.values()]
+    want(len(ids), len(set(ids)))
+
+
+case("figures are of what happened", figures_are_of_what_happened)
+case("the document names every route", the_document_names_every_route)
 case("sessions are made, read, changed and deleted", sessions_are_made_read_changed_and_deleted)
 case("lists are paged", lists_are_paged)
 case("conditions are kept", conditions_are_kept)
