@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,6 +11,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from jsonschema import Draft202012Validator
 
 BIN = os.environ["TIDE_BIN"]
 failed = 0
@@ -42,6 +45,43 @@ class Answer:
         return json.loads(self.bytes)
 
 
+class Promises:
+    """The server's own document (/openapi.json): what answers may be. A checker that is not ours holds answers against it."""
+
+    MOST = 30  # of one kind
+
+    def __init__(self, document):
+        self.document, self.validators, self.seen = document, {}, {}
+        self.paths = [(re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(p)) + "$"), ops) for p, ops in document["paths"].items()]
+
+    def check(self, method, path, answer):
+        path = path.split("?")[0]
+        operation = next((ops[method.lower()] for p, ops in self.paths if p.match(path) and method.lower() in ops), None)
+        if operation is None:
+            return want(answer.status in (401, 404, 405, 421, 403, 400), True, "%s %s is not promised, its status" % (method, path))
+        key = operation["operationId"], answer.status
+        self.seen[key] = self.seen.get(key, 0) + 1
+        if self.seen[key] > self.MOST:
+            return None
+        promised = operation["responses"].get(str(answer.status))
+        if promised is None:
+            want(answer.status >= 400, True, "%s answers %d, which is promised" % key)
+            promised = operation["responses"]["default"]
+        if "content" not in promised:
+            return want(answer.bytes, b"", "the answer of %s" % key[0])
+        kind = answer.fields["content-type"].split(";")[0]
+        want(kind in promised["content"], True, "%s answers with %s, which is promised" % (key[0], kind))
+        if kind.endswith("json"):
+            for e in self.validator(promised["content"][kind]["schema"]).iter_errors(answer.json):
+                raise AssertionError("%s answers %s: %s" % (key[0], "/".join(map(str, e.absolute_path)), e.message[:300]))
+
+    def validator(self, schema):
+        text = json.dumps(schema)
+        if text not in self.validators:
+            self.validators[text] = Draft202012Validator(dict(schema, components=self.document["components"]))
+        return self.validators[text]
+
+
 class Server:
     def __init__(self, *options, store=None):
         self.dir = tempfile.TemporaryDirectory(prefix="tidemark-serve-")
@@ -49,7 +89,9 @@ class Server:
         self.env = dict(os.environ, XDG_STATE_HOME=self.dir.name + "/state", XDG_CONFIG_HOME=self.dir.name + "/config")
         self.options = options
         self.port = 0
+        self.promises = None
         self.start()
+        self.promises = Promises(self.ask("GET", "/openapi.json").json)
 
     def start(self):
         self.process = subprocess.Popen(
@@ -91,9 +133,12 @@ class Server:
             raw = json.dumps(body)
         try:
             c.request(method, path, raw, f)
-            return Answer(c.getresponse())
+            answer = Answer(c.getresponse())
         finally:
             c.close()
+        if self.promises and method != "HEAD":
+            self.promises.check(method, path, answer)
+        return answer
 
     def api(self, method, path, body=None, **more):
         return self.ask(method, "/api/v1" + path, body, **more)
