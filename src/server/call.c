@@ -236,6 +236,7 @@ void call_reply_text(struct call *c, int status, const char *type, struct buf *b
 {
     INVARIANT(!c->answered);
     c->answered = true;
+    call_close_session(c);
     call_field(c, "Cache-Control", "no-store");
     c->answer(c, status, type, body);
 }
@@ -272,5 +273,14 @@ enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, 
 
     if (!str_is_id(c->params[0]))
         return tide_fail_session(err, TIDE_NOT_FOUND, "", "there is no session '%.64s'", id);
-    return tide_session_open(c->server->store, id, flags, ret, err);
+    if (tide_session_open(c->server->store, id, flags, &c->session, err))
+        return err->code;
+    *ret = c->session;
+    return TIDE_OK;
+}
+
+void call_close_session(struct call *c)
+{
+    tide_session_close(c->session);
+    c->session = NULL;
 }

@@ -34,7 +34,7 @@ static enum tide_code expected_seq(struct call *c, int64_t *ret, struct tide_err
 /* Opens it for appending. Behind what If-Match says it is refused; what comes in between is refused by the append. */
 static enum tide_code open_to_change(struct call *c, tide_session **ret, unsigned *ret_flags, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     int64_t seq;
 
     if (expected_seq(c, &seq, err) || call_session(c, TIDE_SESSION_APPEND, &session, err))
@@ -63,7 +63,6 @@ static const struct field create_body[] = {
 
 static enum tide_code create(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
     AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
     struct json_out o = json_out_to(&fields);
 
@@ -75,10 +74,10 @@ static enum tide_code create(struct call *c, struct tide_err *err)
             json_out_kraw(&o, str_from(f->name), value);
     }
     json_out_end(&o, '}');
-    if (tide_session_create(c->server->store, call_text(c, "session_id"), buf_cstr(&fields), &session, err))
+    if (tide_session_create(c->server->store, call_text(c, "session_id"), buf_cstr(&fields), &c->session, err))
         return err->code;
-    call_field(c, "Location", arena_printf(c->arena, API_ROOT "/sessions/%s", tide_session_id(session)));
-    reply_result(c, &shape_created, (struct command_result){.session_id = tide_session_id(session)});
+    call_field(c, "Location", arena_printf(c->arena, API_ROOT "/sessions/%s", tide_session_id(c->session)));
+    reply_result(c, &shape_created, (struct command_result){.session_id = tide_session_id(c->session)});
     return TIDE_OK;
 }
 
@@ -102,7 +101,7 @@ static const struct field append_body[] = {
 
 static enum tide_code append(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     struct str data = call_json(c, "data");
     const struct tide_new_event event = {call_text(c, "kind"), data.len ? data.ptr : "{}", data.len};
     unsigned flags;
@@ -123,7 +122,7 @@ static const struct field checkpoint_body[] = {
 
 static enum tide_code checkpoint(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     struct tide_new_checkpoint n = {
         .size = sizeof n, .type = TIDE_CHECKPOINT_USER, .description = call_text(c, "description")};
     char id[TIDE_ID_SIZE];
@@ -139,7 +138,7 @@ static enum tide_code checkpoint(struct call *c, struct tide_err *err)
 
 static enum tide_code delete_checkpoint(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     const char *id = c->params[1].ptr;
 
     if (open_to_change(c, &session, NULL, err) || tide_checkpoint_delete(session, &id, 1, err))
@@ -156,7 +155,7 @@ static const struct field prune_body[] = {
 
 static enum tide_code prune(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     int64_t n = 0;
 
     if (open_to_change(c, &session, NULL, err) ||
@@ -181,7 +180,7 @@ static const struct field rollback_body[] = {
 
 static enum tide_code rollback(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     AUTO(mem_freep) char *question = NULL;
     unsigned flags = (call_on(c, "reuse_effects") ? TIDE_ROLLBACK_REUSE_EFFECTS : 0u) |
                      (call_on(c, "redo_effects") ? TIDE_ROLLBACK_REDO_EFFECTS : 0u);
@@ -209,7 +208,7 @@ static const struct field fork_body[] = {
 
 static enum tide_code fork_session(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
     struct json_out o = json_out_to(&fields);
     const char *at = call_text(c, "at");
@@ -246,7 +245,7 @@ static enum tide_code cancel(struct call *c, struct tide_err *err)
                                         [TIDE_CANCEL_DONE] = "done",
                                         [TIDE_CANCEL_ANSWERED] = "answered",
                                         [TIDE_CANCEL_FORCED] = "forced"};
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     enum tide_cancelled how;
 
     if (call_session(c, TIDE_SESSION_READ, &session, err) ||
@@ -267,7 +266,7 @@ static void put_message(void *arg, const struct queued_message *m)
 
 static enum tide_code list_queue(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     struct buf body = BUF_INIT(ANSWER_MAX);
     struct json_out o = json_out_to(&body);
     enum tide_code code = call_session(c, TIDE_SESSION_READ, &session, err);
@@ -287,7 +286,7 @@ static enum tide_code list_queue(struct call *c, struct tide_err *err)
 
 static enum tide_code withdraw(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     int64_t seq;
 
     if (call_session(c, TIDE_SESSION_READ, &session, err) ||
@@ -301,7 +300,7 @@ static enum tide_code withdraw(struct call *c, struct tide_err *err)
 
 static enum tide_code show_trust(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
 
     if (call_session(c, TIDE_SESSION_READ, &session, err) || tide_session_show_trust(session, &text, err))
@@ -320,7 +319,7 @@ static const struct field trust_body[] = {
 
 static enum tide_code trust(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     struct str shown = call_json(c, "would_run");
 
     if (open_to_change(c, &session, NULL, err) ||

@@ -69,17 +69,20 @@ static enum tide_code queue_message(struct call *c, struct tide_err *err)
 
 static enum tide_code send(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     const struct tide_session_info *info;
     const struct order order = {
         .session_id = c->params[0].ptr, .by = c->caller.name, .message = call_text(c, "content")};
+    bool only_queued;
 
     if (str_is_blank(str_from(order.message)))
         return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "content", "is empty");
     if (call_session(c, TIDE_SESSION_READ, &session, err) || check_queue(session, err) ||
         tide_session_get_info(session, &info, err))
         return err->code;
-    if (call_on(c, "queue") || info->holder || info->kind == TIDE_KIND_LOG)
+    only_queued = call_on(c, "queue") || info->holder || info->kind == TIDE_KIND_LOG;
+    call_close_session(c);
+    if (only_queued)
         return queue_message(c, err);
     if (runner_run(c->server->runner, &order, on_begun, c, err) == TIDE_OK)
         return TIDE_OK;
@@ -111,7 +114,7 @@ static const struct field resume_body[] = {
 static enum tide_code resume(struct call *c, struct tide_err *err)
 {
     AUTO(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     struct str input = call_json(c, "input");
     const char *reason = call_text(c, "reason");
     struct order o = {.session_id = c->params[0].ptr,
@@ -133,6 +136,7 @@ static enum tide_code resume(struct call *c, struct tide_err *err)
     if (call_session(c, TIDE_SESSION_READ, &session, err) ||
         (reason && resume_give_reason(o.input, reason, &answer, err)))
         return err->code;
+    call_close_session(c);
     if (reason)
         o.input = buf_cstr(&answer);
     return runner_run(c->server->runner, &o, on_begun, c, err);

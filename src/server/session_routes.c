@@ -130,7 +130,7 @@ static enum tide_code parse_state(struct call *c, tide_session *session, struct 
 
 static enum tide_code show_session(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     struct tide_usage usage = {0};
     struct json *state = NULL;
@@ -151,7 +151,7 @@ static int reply_why(void *arg, const struct tide_session_info *info)
 
 static enum tide_code show_why(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     struct showing s = {.c = c};
 
     if (call_session(c, TIDE_SESSION_READ, &session, err) || session_since(session, &s.since_ms, err))
@@ -161,7 +161,7 @@ static enum tide_code show_why(struct call *c, struct tide_err *err)
 
 static enum tide_code show_usage(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     struct tide_usage usage = {0};
 
     if (call_session(c, TIDE_SESSION_READ, &session, err) ||
@@ -185,7 +185,7 @@ static const struct field usage_query[] = {
 
 static enum tide_code show_state(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     struct buf body = BUF_INIT(ANSWER_MAX);
     const char *at = call_text(c, "at");
@@ -231,7 +231,7 @@ static int put_event(void *arg, const struct tide_event *e)
 
 static enum tide_code show_log(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     struct buf body = BUF_INIT(ANSWER_MAX);
     struct json_out o = json_out_to(&body);
     struct page p = {.o = &o, .left = call_int(c, "limit", EVENTS_MAX), .last = call_int(c, "after", 0), .err = err};
@@ -280,7 +280,7 @@ static void write_entries(struct json_out *o, void *arg)
 
 static enum tide_code show_transcript(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     const struct tide_session_info *info;
     struct entries e = {.err = err};
     struct buf body = BUF_INIT(ANSWER_MAX);
@@ -299,7 +299,7 @@ static enum tide_code show_transcript(struct call *c, struct tide_err *err)
 
 static enum tide_code show_timeline(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     struct timeline t;
     enum tide_code code;
 
@@ -374,7 +374,7 @@ static const struct field inspect_query[] = {
 
 static enum tide_code inspect(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
     struct inspection i;
     enum tide_code code;
 

@@ -123,11 +123,11 @@ static enum tide_code follow(struct call *c, const char *session_id, struct tide
 
 static enum tide_code follow_session(struct call *c, struct tide_err *err)
 {
-    tide_session *session = NULL;
+    tide_session *session;
 
     if (call_session(c, TIDE_SESSION_READ, &session, err))
         return err->code; /* there is none: said before the stream begins */
-    tide_session_close(session);
+    call_close_session(c);
     return follow(c, c->params[0].ptr, err);
 }
 

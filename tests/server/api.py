@@ -35,6 +35,19 @@ def sessions_are_made_read_changed_and_deleted():
     want(s.api("DELETE", "/sessions/" + one).status, 404)
 
 
+def an_answer_leaves_the_session_free():
+    """Who was answered may go on at once: nothing of the call before holds the session."""
+    for _ in range(50):
+        one = s.session()
+        s.append(one)
+        kept = s.api("POST", "/sessions/%s/checkpoints" % one, {}).json
+        want(s.api("POST", "/sessions/%s/rollback" % one, {"to": "1"}).status, 200)
+        s.append(one)
+        want(s.api("DELETE", "/sessions/%s/checkpoints/%s" % (one, kept["checkpoint_id"])).status in (204, 404), True)
+        s.append(one)
+        want(s.run("log", "append", one, "--kind", "memory.set", "--data", '{"values":{"a":1}}').returncode, 0)
+
+
 def lists_are_paged():
     ids = [s.session(task_id="paged") for _ in range(7)]
     got, after = [], ""
@@ -201,6 +214,7 @@ def the_document_names_every_route():
 case("figures are of what happened", figures_are_of_what_happened)
 case("the document names every route", the_document_names_every_route)
 case("sessions are made, read, changed and deleted", sessions_are_made_read_changed_and_deleted)
+case("an answer leaves the session free", an_answer_leaves_the_session_free)
 case("lists are paged", lists_are_paged)
 case("conditions are kept", conditions_are_kept)
 case("bad input is refused by name", bad_input_is_refused_by_name)
