@@ -58,7 +58,7 @@ check_is 'as failed, with its error' 'failed sh ended with exit status 3' "$(fie
 tidemark exec --session asks -- sh -c 'tidemark() { "$TIDE_BIN" "$@"; }; tidemark wait ok --kind approval --question "Ship it?" && tidemark sleep nap 0s' >/dev/null 2>&1
 check 'a wait is sent' wait_for is_sent asks 1
 check_is 'with its question' 'waiting approval Ship it?' "$(field transition) $(field wait_kind) $(field question)"
-check_is 'and the command that answers it' 'tidemark resume asks --input yes' "$(field 'session.next[0].command')"
+check_is 'and the command that answers it, wherever it is read' "tidemark --store $TIDEMARK_STORE resume asks --input yes" "$(field 'session.next[0].command')"
 check 'the answer is taken' tidemark resume asks --input yes
 check 'its end is sent, its sleep is not' wait_for is_sent asks 2
 check_is 'in their order' 'waiting completed' "$(field transition | paste -sd ' ')"
