@@ -75,6 +75,7 @@ torture: ## the long proof: simulation on all cores for TORTURE_SECONDS
 
 .PHONY: bench
 bench: build ## measure: make bench ARGS="append"
+	@tools/setup bench
 	@TIDEMARK=$(BUILD)/tidemark $(BUILD)/bench/tidemark-bench $(ARGS)
 
 .PHONY: bench-peers

@@ -73,6 +73,8 @@ void bench_files(const struct bench *b);    /* the store of plain files */
 void bench_origin(const struct bench *b); /* proofs of origin */
 void bench_watch(const struct bench *b);  /* waking those who watch */
 
+void bench_server(const struct bench *b); /* HTTP */
+
 /* What both programs of bench_origin do: start and end n runs, print the seconds. */
 int child_run_starts(const char *path, int n);
 

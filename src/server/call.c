@@ -6,6 +6,7 @@
 
 #include "base/invariant.h"
 #include "server/server.h"
+#include "server/writers.h"
 
 #define BODY_DEPTH 64
 
@@ -273,14 +274,25 @@ enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, 
 
     if (!str_is_id(c->params[0]))
         return tide_fail_session(err, TIDE_NOT_FOUND, "", "there is no session '%.64s'", id);
+    if (flags & TIDE_SESSION_APPEND)
+        call_enter_session(c);
     if (tide_session_open(c->server->store, id, flags, &c->session, err))
         return err->code;
     *ret = c->session;
     return TIDE_OK;
 }
 
+void call_enter_session(struct call *c)
+{
+    writers_enter(c->server->writers, c->params[0].ptr);
+    c->alone = true;
+}
+
 void call_close_session(struct call *c)
 {
     tide_session_close(c->session);
     c->session = NULL;
+    if (c->alone)
+        writers_leave(c->server->writers, c->params[0].ptr);
+    c->alone = false;
 }

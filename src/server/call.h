@@ -21,6 +21,7 @@ struct call {
     struct caller caller;
     struct str if_match, idempotency_key; /* without a pointer: not given */
     tide_session *session;                /* that it works on, until it is answered */
+    bool alone;                           /* nobody else changes it meanwhile */
     const struct json *body;              /* an object; NULL: none. Over a WebSocket the query as well */
     void (*answer)(struct call *c, int status, const char *type, struct buf *body); /* called once; takes the bytes */
     bool answered;
@@ -44,8 +45,9 @@ void call_reply_nothing(struct call *c);                                        
 /* problem+json by the table of codes. */
 void call_fail(struct call *c, const struct tide_err *err);
 
-/* The session of the first parameter, by its whole id. It is closed before the call is answered: who asked may use it then. */
+/* The session of the first parameter, by its whole id; to append, alone. It is closed before the call is answered: who asked may use it then. */
 enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, struct tide_err *err) MUST_CHECK;
+void call_enter_session(struct call *c); /* for what changes it by itself */
 void call_close_session(struct call *c); /* for a call that is answered later, or by a stream */
 
 /* ---- the server's part ---- */

@@ -11,6 +11,8 @@
 #include "engine/shapes.h"
 #include "server/call.h"
 #include "server/server.h"
+#include "server/workers.h"
+#include "server/writers.h"
 
 static void reply_result(struct call *c, const struct shape *shape, struct command_result result)
 {
@@ -85,6 +87,7 @@ static enum tide_code delete_session(struct call *c, struct tide_err *err)
 {
     if (!str_is_id(c->params[0]))
         return tide_fail_session(err, TIDE_NOT_FOUND, "", "is not here");
+    call_enter_session(c);
     if (tide_session_delete(c->server->store, c->params[0].ptr, err))
         return err->code;
     reply_result(c, &shape_deleted, (struct command_result){.session_id = c->params[0].ptr});
@@ -99,18 +102,61 @@ static const struct field append_body[] = {
     {.name = NULL},
 };
 
-static enum tide_code append(struct call *c, struct tide_err *err)
+/* By a handle of its own: with a condition, or because the quick way failed, to learn why. */
+static enum tide_code append_alone(struct call *c, const struct tide_new_event *event, struct tide_err *err)
 {
     tide_session *session;
-    struct str data = call_json(c, "data");
-    const struct tide_new_event event = {call_text(c, "kind"), data.len ? data.ptr : "{}", data.len};
     unsigned flags;
     int64_t seq;
 
-    if (open_to_change(c, &session, &flags, err) || tide_session_append(session, flags, &event, 1, &seq, err))
+    if (open_to_change(c, &session, &flags, err) || tide_session_append(session, flags, event, 1, &seq, err))
         return err->code;
     reply_result(c, &shape_appended, (struct command_result){.seq = seq});
     return TIDE_OK;
+}
+
+static struct tide_new_event new_event(struct call *c)
+{
+    struct str data = call_json(c, "data");
+
+    return (struct tide_new_event){call_text(c, "kind"), data.len ? data.ptr : "{}", data.len};
+}
+
+static void append_again(void *arg)
+{
+    struct call *c = arg;
+    const struct tide_new_event event = new_event(c);
+    struct tide_err err = {0};
+
+    if (append_alone(c, &event, &err))
+        call_fail(c, &err);
+}
+
+static void on_appended(void *arg, enum tide_code code, int64_t seq)
+{
+    struct call *c = arg;
+    struct tide_err err = {0};
+
+    if (!code) {
+        reply_result(c, &shape_appended, (struct command_result){.seq = seq});
+        return;
+    }
+    if (code != TIDE_UNKNOWN && workers_post(c->server->workers, append_again, c))
+        return;
+    (void)!tide_fail_session(&err, code, c->params[0].ptr,
+                             code == TIDE_UNKNOWN
+                                 ? "may have the event or not: the disk failed while it was written; read its log"
+                                 : "could not be written: try again in a moment");
+    call_fail(c, &err);
+}
+
+static enum tide_code append(struct call *c, struct tide_err *err)
+{
+    const struct tide_new_event event = new_event(c);
+
+    if (!str_is_id(c->params[0]) || c->if_match.ptr)
+        return append_alone(c, &event, err);
+    return writers_append(c->server->writers, c->params[0].ptr, &event, on_appended, c, err);
 }
 
 /* ---- checkpoints ---- */

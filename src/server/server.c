@@ -12,6 +12,7 @@
 #include "server/call.h"
 #include "server/feed.h"
 #include "server/workers.h"
+#include "server/writers.h"
 
 #define WORKERS 4
 #define QUEUE_MAX 1024
@@ -228,6 +229,7 @@ enum tide_code server_start(tide_store *store, const struct server_options *opt,
     s->store = store;
     s->opt = *opt;
     s->workers = workers_new(WORKERS, QUEUE_MAX);
+    s->writers = writers_new(store);
     s->http = http_server_new(&face, NULL);
     code = access_open(&s->access, err);
     s->feed = feed_new(store, s->access);
@@ -250,6 +252,7 @@ void server_stop(struct server *s)
     http_server_quiesce(s->http);
     runner_stop(s->runner, s->opt.stop_ms);
     workers_free(s->workers);
+    writers_free(s->writers);
     feed_free(s->feed);
     runner_free(s->runner);
     http_server_free(s->http);

@@ -30,6 +30,7 @@ struct server {
     struct workers *workers;
     struct feed *feed;
     struct runner *runner;
+    struct writers *writers;
     struct arena arena;
     const char **hosts, **origins; /* exactly these */
     int port;
