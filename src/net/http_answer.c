@@ -9,6 +9,8 @@
 #include "base/invariant.h"
 #include "net/http_internal.h"
 
+#define STREAM_BLOCK 512 /* of clients that speak HTTP/1.0; chunks are of the connection's buffer */
+
 struct http_stream {
     pthread_mutex_t mu;
     struct MHD_Connection *connection;
@@ -139,8 +141,9 @@ struct http_stream *http_stream_start(struct http_request *q, int status, const 
     s->waiting = (struct buf)BUF_INIT(max);
     s->holders = 2;
     x->stream = s;
-    r = mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, 2048, read_stream, s, no_reader);
+    r = mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, s, no_reader);
     add_fields(r, type, fields);
+    arena_done(&q->arena); /* it may last for days */
     give(q, status, r);
     return s;
 }

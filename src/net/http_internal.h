@@ -48,7 +48,7 @@ struct http_exchange {
     struct MHD_Connection *connection;
     enum http_step step;
     bool begun; /* the caller has seen it */
-    struct http_field fields[HTTP_FIELDS_MAX];
+    struct http_field *fields;
     pthread_mutex_t mu;
     struct MHD_Response *response;
     int status;

@@ -165,7 +165,7 @@ int http_read_head(struct http_exchange *x, const char *method, const char *vers
     struct str length;
     int64_t n;
 
-    q->fields = x->fields;
+    q->fields = x->fields = arena_alloc(&q->arena, HTTP_FIELDS_MAX * sizeof *x->fields);
     q->method = method_from(method);
     read_peer(x);
     mhd.get_connection_values_n(x->connection, MHD_HEADER_KIND, add_field, x);

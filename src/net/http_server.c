@@ -31,7 +31,7 @@ static int64_t now_ms(void)
 
 struct http_server *http_server_new(const struct http_face *face, const struct http_limits *limits)
 {
-    static const struct http_limits defaults = {.head_bytes = 16384,
+    static const struct http_limits defaults = {.head_bytes = 8192,
                                                 .body_bytes = 1 << 20,
                                                 .connections = 10000,
                                                 .head_ms = 10000,

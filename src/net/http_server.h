@@ -56,7 +56,7 @@ struct http_face {
 
 /* Zero: the default. */
 struct http_limits {
-    size_t head_bytes, body_bytes;     /* [16384]; [1 MiB] */
+    size_t head_bytes, body_bytes;     /* [8192], which each connection keeps; [1 MiB] */
     unsigned connections, per_address; /* [10000]; [no limit] */
     int64_t head_ms, body_ms, idle_ms; /* to send a head [10000], a body [30000]; between two requests [60000] */
 };
@@ -99,7 +99,7 @@ bool http_unescape(struct arena *a, struct str text, bool plus_is_space, struct 
 void http_answer(struct http_request *q, int status, const char *type, struct buf *body, const char *const *fields);
 
 /*
- * An answer that is written as it comes. The stream is the caller's, until it is closed. What is written and was not sent yet is
+ * An answer that is written as it comes. The request's arena is emptied. The stream is the caller's, until it is closed. What is written and was not sent yet is
  * kept, at most `max` bytes: a write beyond that fails, as does one to a client that is gone.
  */
 struct http_stream;
