@@ -374,8 +374,8 @@ static enum tide_code read_around(struct store *store, const struct head *h, str
     return code;
 }
 
-static enum tide_code salvage(struct store *store, const char *id, checkpoint_walk_fn *each, void *arg,
-                              struct tide_err *damage, struct tide_err *err)
+static enum tide_code salvage_checkpoints(struct store *store, const char *id, checkpoint_walk_fn *each, void *arg,
+                                          struct tide_err *damage, struct tide_err *err)
 {
     AUTO(state_freep) struct state *state = NULL;
     struct tide_session s = {.store = store}; /* enough of one to be read */
@@ -558,7 +558,7 @@ enum tide_code checkpoint_list_around(struct store *store, const char *id, const
                                       struct tide_err *err)
 {
     struct found f = {.arena = ARENA_INIT, .filter = filter};
-    enum tide_code code = salvage(store, id, keep_matching, &f, ret_damage, err);
+    enum tide_code code = salvage_checkpoints(store, id, keep_matching, &f, ret_damage, err);
 
     for (size_t i = f.n; i > 0 && !code; i--) {
         if (fn(arg, &f.list[i - 1]))

@@ -292,7 +292,7 @@ static void job_found(void *arg, const struct tide_recovered *what, bool resumes
 /* ---- once, and for ever -------------------------------------------------------------------------------------------- */
 
 /* Here, and not by a process that outlives this one: a service manager would end it. */
-static void notify(struct recovering *r)
+static void send_notifications(struct recovering *r)
 {
     struct tide_err err;
 
@@ -311,7 +311,7 @@ static enum tide_code recover_once(struct recovering *r, struct tide_err *err)
     if (flushed)
         return code ? code : flushed;
     scheduler_finish(&r->s);
-    notify(r);
+    send_notifications(r);
     if (!code && stop_signal)
         code = tide_fail(err, TIDE_CANCELLED, "stopped");
     if (code && code != TIDE_CORRUPT) /* one damaged is told last: the others were looked at */
