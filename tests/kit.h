@@ -18,6 +18,7 @@
 #include "env/env.h"
 #include "store/store.h"
 
+#include "seeded.h"
 #include "store_kind.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -38,11 +39,7 @@ struct rng {
 
 UNUSED static uint64_t rng_next(struct rng *r)
 {
-    uint64_t z = (r->s += 0x9e3779b97f4a7c15u);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return seeded_next(&r->s);
 }
 
 UNUSED static int64_t rng_below(struct rng *r, int64_t n)
@@ -137,6 +134,22 @@ UNUSED static void dir_remove(const char *dir)
         print_error("cannot remove %s\n", dir);
 }
 
+/* What a test begins with, of which its directory is the first: struct fixture { char dir[256]; … } */
+UNUSED static void *fixture_new(size_t size)
+{
+    char *f = mem_zero(size);
+
+    dir_make(f);
+    return f;
+}
+
+UNUSED static int fixture_remove(void **state)
+{
+    dir_remove(*state);
+    free(*state);
+    return 0;
+}
+
 /* ---- A store as SQLite sees it ------------------------------------------------------------------------------- */
 
 UNUSED static void sql_run(const char *path, const char *vfs, const char *sql)
@@ -206,6 +219,24 @@ UNUSED static enum tide_code append_one(tide_session *s, const char *kind, const
     struct tide_new_event ev = {kind, body, 0};
 
     return tide_session_append(s, 0, &ev, 1, NULL, err);
+}
+
+UNUSED static int add_exported(void *arg, const char *bytes, size_t len)
+{
+    buf_add(arg, bytes, len);
+    return 0;
+}
+
+/* A session as its export has it; buf_done() it. */
+UNUSED static struct buf export_of(tide_store *store, const char *id)
+{
+    struct buf out = BUF_INIT(SIZE_MAX / 4);
+    tide_session *s = NULL;
+
+    OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
+    OK(tide_session_export(s, add_exported, NULL, &out, &err));
+    tide_session_close(s);
+    return out;
 }
 
 /* The state as text, the caller's to free. */

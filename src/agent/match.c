@@ -77,7 +77,7 @@ enum tide_code match_regex(struct str pattern, int flags, struct match **ret_mat
     return compile_pattern(pattern, flags & MATCH_IGNORE_CASE ? PCRE2_CASELESS : 0, ret_match, err);
 }
 
-static enum match_answer answer(int rc)
+static enum match_answer answer_of(int rc)
 {
     return rc >= 0                     ? MATCH_YES
            : rc == PCRE2_ERROR_NOMATCH ? MATCH_NO
@@ -93,13 +93,13 @@ enum match_answer match_find(struct match *m, struct str text, size_t *ret_at)
         rc = pcre2_match(m->code, (PCRE2_SPTR)text.ptr, text.len, 0, PCRE2_NO_JIT, m->data, m->context);
     if (rc >= 0 && ret_at)
         *ret_at = pcre2_get_ovector_pointer(m->data)[0];
-    return answer(rc);
+    return answer_of(rc);
 }
 
 enum match_answer match_could(struct match *m, struct str text)
 {
-    return answer(pcre2_match(m->code, (PCRE2_SPTR)text.ptr, text.len, 0, PCRE2_PARTIAL_HARD | PCRE2_NO_JIT, m->data,
-                              m->context));
+    return answer_of(pcre2_match(m->code, (PCRE2_SPTR)text.ptr, text.len, 0, PCRE2_PARTIAL_HARD | PCRE2_NO_JIT, m->data,
+                                 m->context));
 }
 
 /* ---- globs ---- */
@@ -116,7 +116,7 @@ static char peek_char(const struct translation *t, size_t ahead)
     return t->at + ahead < t->glob.len ? t->glob.ptr[t->at + ahead] : '\0';
 }
 
-static void star(struct translation *t)
+static void translate_star(struct translation *t)
 {
     bool begins = t->at == 0 || t->glob.ptr[t->at - 1] == '/' || t->glob.ptr[t->at - 1] == '{';
 
@@ -136,7 +136,7 @@ static void star(struct translation *t)
 }
 
 /* A set of characters up to its bracket; one without an end is a bracket. */
-static void set(struct translation *t)
+static void translate_set(struct translation *t)
 {
     size_t end = t->at + 1 + (peek_char(t, 1) == '!' || peek_char(t, 1) == '^');
     size_t first = end;
@@ -175,9 +175,9 @@ static void piece(struct translation *t)
     char c = peek_char(t, 0);
 
     if (c == '*') {
-        star(t);
+        translate_star(t);
     } else if (c == '[') {
-        set(t);
+        translate_set(t);
     } else if (c == '?' || c == '{' || (t->braces > 0 && (c == ',' || c == '}'))) {
         buf_add_str(t->out, c == '?' ? STR("[^/]") : c == '{' ? STR("(?:") : c == ',' ? STR("|") : STR(")"));
         t->braces += (c == '{') - (c == '}');

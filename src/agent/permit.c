@@ -135,7 +135,7 @@ static size_t char_len(struct str text, size_t at)
 }
 
 /* `*` and `?` stand for anything but the bytes in `never`. Goes back to the last star only: no pattern takes long. */
-static bool glob(struct str pattern, struct str text, const char *never)
+static bool match_glob(struct str pattern, struct str text, const char *never)
 {
     size_t p = 0, t = 0, star = SIZE_MAX, star_text = 0;
 
@@ -199,11 +199,11 @@ static bool part_matches(struct arena *a, struct str pattern, struct str part)
     part = squeeze_blanks(a, str_trim(part));
     if (part.len == 0)
         return false;
-    if (glob(pattern, part, ""))
+    if (match_glob(pattern, part, ""))
         return true;
     for (struct str word = first_word(part); part.len && only_leads(word); word = first_word(part)) {
         part = str_trim((struct str){part.ptr + word.len, part.len - word.len});
-        if (part.len && glob(pattern, part, ""))
+        if (part.len && match_glob(pattern, part, ""))
             return true;
     }
     return false;
@@ -258,11 +258,11 @@ static bool path_matches(struct arena *a, const struct rule *r, struct str path)
     struct str plain = plain_path(a, path, &dots);
 
     if (r->permission == TIDE_PERMISSION_ALLOW)
-        return !dots && glob(r->match, plain, "");
-    if (glob(r->match, path, "") || glob(r->match, plain, ""))
+        return !dots && match_glob(r->match, plain, "");
+    if (match_glob(r->match, path, "") || match_glob(r->match, plain, ""))
         return true;
     for (size_t i = 0; plain.len && plain.ptr[0] == '/' && i < plain.len; i++)
-        if (plain.ptr[i] == '/' && glob(r->match, (struct str){plain.ptr + i + 1, plain.len - i - 1}, ""))
+        if (plain.ptr[i] == '/' && match_glob(r->match, (struct str){plain.ptr + i + 1, plain.len - i - 1}, ""))
             return true;
     return false;
 }
@@ -272,16 +272,16 @@ static bool matches(struct arena *a, const struct rule *r, const struct tool *to
     struct str subject = json_get_text(a, args, str_from(tool->subject));
     struct str path = json_get_text(a, args, STR("path"));
 
-    if (!glob(r->tool, str_from(tool->name), ""))
+    if (!match_glob(r->tool, str_from(tool->name), ""))
         return false;
     if (r->any)
         return true;
     if (strcmp(tool->subject, "command") == 0)
-        return r->permission == TIDE_PERMISSION_ALLOW ? glob(r->match, str_trim(subject), SHELL_MARKS)
+        return r->permission == TIDE_PERMISSION_ALLOW ? match_glob(r->match, str_trim(subject), SHELL_MARKS)
                                                       : any_part_matches(a, r->match, subject);
     if (strcmp(tool->subject, "path") == 0)
         return path_matches(a, r, subject);
-    return glob(r->match, subject, "") ||
+    return match_glob(r->match, subject, "") ||
            (r->permission != TIDE_PERMISSION_ALLOW && path.len && path_matches(a, r, path));
 }
 
@@ -324,7 +324,7 @@ enum tide_code permits_check_tools(const struct permits *p, struct tide_err *err
         const char *typed = p->rules[i].tool.ptr, *near;
         size_t t = 0;
 
-        while (tools[t] && !glob(p->rules[i].tool, str_from(tools[t]->name), ""))
+        while (tools[t] && !match_glob(p->rules[i].tool, str_from(tools[t]->name), ""))
             t++;
         if (tools[t])
             continue;
@@ -344,7 +344,7 @@ bool permits_some(const struct permits *p, const struct tool *tool)
     for (size_t i = 0; p && i < p->n; i++) {
         const struct rule *r = &p->rules[i];
 
-        if (!glob(r->tool, str_from(tool->name), ""))
+        if (!match_glob(r->tool, str_from(tool->name), ""))
             continue;
         if (r->permission != TIDE_PERMISSION_DENY)
             some = true;

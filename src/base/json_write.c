@@ -123,7 +123,7 @@ void json_quote(struct buf *out, struct str s)
 }
 
 /* Before every value and every key. */
-static void separate(struct json_out *o)
+static void put_separator(struct json_out *o)
 {
     if (!o->first)
         buf_add_char(o->buf, ',');
@@ -132,7 +132,7 @@ static void separate(struct json_out *o)
 
 void json_out_begin(struct json_out *o, char bracket)
 {
-    separate(o);
+    put_separator(o);
     buf_add_char(o->buf, bracket);
     o->depth++;
     o->first = true;
@@ -148,7 +148,7 @@ void json_out_end(struct json_out *o, char bracket)
 
 void json_out_key(struct json_out *o, struct str key)
 {
-    separate(o);
+    put_separator(o);
     json_quote(o->buf, key);
     buf_add_char(o->buf, ':');
     o->first = true;
@@ -156,19 +156,19 @@ void json_out_key(struct json_out *o, struct str key)
 
 void json_out_raw(struct json_out *o, struct str json)
 {
-    separate(o);
+    put_separator(o);
     buf_add_str(o->buf, json);
 }
 
 void json_out_str(struct json_out *o, struct str s)
 {
-    separate(o);
+    put_separator(o);
     json_quote(o->buf, s);
 }
 
 void json_out_int(struct json_out *o, int64_t v)
 {
-    separate(o);
+    put_separator(o);
     buf_add_int(o->buf, v);
 }
 

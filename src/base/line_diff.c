@@ -23,7 +23,7 @@ struct edits {
 };
 
 /* Each with its line end, so that a last line without one differs from one with it. */
-static struct lines split(struct str text)
+static struct lines split_lines(struct str text)
 {
     size_t n = 0, cap = 0;
     struct str *at = NULL;
@@ -40,7 +40,7 @@ static struct lines split(struct str text)
 }
 
 /* Marks lines of [from, a_end) and [from, b_end). */
-static void mark(struct edits *e, size_t from, size_t a_end, size_t b_end)
+static void mark_changed(struct edits *e, size_t from, size_t a_end, size_t b_end)
 {
     size_t n = a_end - from, m = b_end - from, i = 0, j = 0;
     bool table = (n + 1) <= TABLE_MAX / (m + 1);
@@ -71,7 +71,7 @@ struct printing {
     size_t left, missing;
 };
 
-static void put(struct printing *p, char mark, struct str line)
+static void put_line(struct printing *p, char mark, struct str line)
 {
     bool ended = line.len && line.ptr[line.len - 1] == '\n';
 
@@ -119,11 +119,11 @@ static void put_hunk(struct printing *p, const struct edits *e, size_t *at_i, si
     }
     while (i < end_i || j < end_j) {
         if (i < end_i && e->gone[i]) {
-            put(p, '-', e->before.at[i++]);
+            put_line(p, '-', e->before.at[i++]);
         } else if (j < end_j && e->come[j]) {
-            put(p, '+', e->after.at[j++]);
+            put_line(p, '+', e->after.at[j++]);
         } else {
-            put(p, ' ', e->before.at[i++]);
+            put_line(p, ' ', e->before.at[i++]);
             j++;
         }
     }
@@ -133,7 +133,7 @@ static void put_hunk(struct printing *p, const struct edits *e, size_t *at_i, si
 
 void line_diff(struct buf *out, struct str before, struct str after, size_t max_lines)
 {
-    struct edits e = {.before = split(before), .after = split(after)};
+    struct edits e = {.before = split_lines(before), .after = split_lines(after)};
     struct printing p = {out, max_lines, 0};
     size_t from = 0, a_end = e.before.n, b_end = e.after.n, i = 0, j = 0;
 
@@ -145,7 +145,7 @@ void line_diff(struct buf *out, struct str before, struct str after, size_t max_
         a_end--;
         b_end--;
     }
-    mark(&e, from, a_end, b_end);
+    mark_changed(&e, from, a_end, b_end);
     while (i < e.before.n || j < e.after.n) {
         if ((i < e.before.n && e.gone[i]) || (j < e.after.n && e.come[j])) {
             put_hunk(&p, &e, &i, &j);

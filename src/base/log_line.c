@@ -63,7 +63,7 @@ void log_line_setup(enum log_format format, int fd, int64_t (*now_ms)(void))
 }
 
 /* The time of the record, or nothing. */
-static struct str stamp(char out[TIME_TEXT_SIZE])
+static struct str stamp_now(char out[TIME_TEXT_SIZE])
 {
     if (!sink.now_ms)
         return STR("");
@@ -82,7 +82,7 @@ static bool is_bare(struct str value)
 static void text_record(struct buf *line, const struct tide_log_record *r)
 {
     char ts[TIME_TEXT_SIZE];
-    struct str when = stamp(ts);
+    struct str when = stamp_now(ts);
 
     buf_add_str(line, when);
     buf_addf(line, "%s%s: %s", when.len > 0 ? " " : "", tide_log_level_name(r->level), r->message);
@@ -104,7 +104,7 @@ static void json_record(struct buf *line, const struct tide_log_record *r)
     struct json_out o = json_out_to(line);
 
     json_out_begin(&o, '{');
-    json_out_kstr_opt(&o, STR("ts"), stamp(ts));
+    json_out_kstr_opt(&o, STR("ts"), stamp_now(ts));
     json_out_kstr(&o, STR("level"), str_from(tide_log_level_name(r->level)));
     json_out_kstr(&o, STR("msg"), str_from(r->message));
     for (size_t i = 0; i < r->fields_len; i++)

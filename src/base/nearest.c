@@ -30,7 +30,7 @@ static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 }
 
 /* 0 is the best: what is typed begins the name; else 1 + distance, or `no` when too far to be meant. */
-static size_t score(const char *typed, const char *name, size_t no)
+static size_t score_of(const char *typed, const char *name, size_t no)
 {
     size_t typed_len = strlen(typed), name_len = strlen(name), d;
 
@@ -48,7 +48,7 @@ const char *nearest(const char *typed, const char *(*next)(void *arg), void *arg
     size_t best_score = NAME_MAX_LEN * 2;
 
     for (const char *name; (name = next(arg));) {
-        size_t s = score(typed, name, NAME_MAX_LEN * 2);
+        size_t s = score_of(typed, name, NAME_MAX_LEN * 2);
 
         if (s < best_score) {
             best_score = s;

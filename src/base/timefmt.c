@@ -6,6 +6,7 @@
  */
 #include "base/timefmt.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
@@ -201,5 +202,20 @@ const char *time_clock(char out[TIME_CLOCK_SIZE], int64_t unix_ms)
 
     time_format(text, shift(unix_ms, &zone));
     snprintf(out, TIME_CLOCK_SIZE, "%.12s", text + 11);
+    return out;
+}
+
+const char *time_taken(char out[TIME_TAKEN_SIZE], int64_t ms)
+{
+    int64_t s = ms > 0 ? ms / 1000 : 0, m = s / 60, h = m / 60;
+
+    if (s < 60)
+        snprintf(out, TIME_TAKEN_SIZE, "%" PRId64 ".%" PRId64 " s", s, ms > 0 ? ms % 1000 / 100 : 0);
+    else if (m < 60)
+        snprintf(out, TIME_TAKEN_SIZE, "%" PRId64 "m %02" PRId64 "s", m, s % 60);
+    else if (h < 100)
+        snprintf(out, TIME_TAKEN_SIZE, "%" PRId64 "h %02" PRId64 "m", h, m % 60);
+    else
+        snprintf(out, TIME_TAKEN_SIZE, "%" PRId64 " days", h / 24);
     return out;
 }

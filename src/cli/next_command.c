@@ -352,7 +352,7 @@ static void put_command(struct rendering *r)
             buf_add_str(&r->text, str_from(foreign[i].words));
 }
 
-static const char *render(struct arena *a, const struct tide_next *next)
+static const char *render_command(struct arena *a, const struct tide_next *next)
 {
     struct rendering r = {.arena = a, .text = BUF_INIT(1 << 20), .next = next};
     struct json *args = NULL;
@@ -371,12 +371,12 @@ static const char *render(struct arena *a, const struct tide_next *next)
 
 const char *next_command(struct arena *a, const struct tide_next *next)
 {
-    return next->action == TIDE_ACTION_REPEAT ? NULL : render(a, next);
+    return next->action == TIDE_ACTION_REPEAT ? NULL : render_command(a, next);
 }
 
 const char *next_options(struct arena *a, const struct tide_next *next)
 {
-    const char *text = next->action == TIDE_ACTION_REPEAT ? render(a, next) : NULL;
+    const char *text = next->action == TIDE_ACTION_REPEAT ? render_command(a, next) : NULL;
 
     return text ? text + 1 : NULL;
 }

@@ -53,7 +53,7 @@ static void tell_line(void *arg, const char *line)
     say("%s", line);
 }
 
-static void begin(struct cli *cli, struct resuming *r)
+static void begin_resume(struct cli *cli, struct resuming *r)
 {
     struct resume *core = &r->core;
     bool ask = graph_may_ask(&r->face);
@@ -161,14 +161,14 @@ enum tide_code resume_and_print(struct cli *cli, struct resuming *r, struct tide
         return err->code;
     if (cli_store_open(cli, r->core.ask.dry_run ? NEED_READ : NEED_WRITE, 0, err))
         return err->code;
-    begin(cli, r);
+    begin_resume(cli, r);
     return print_result(r, resume_session(&r->core, err), err);
 }
 
 enum tide_code send_and_print(struct cli *cli, struct resuming *r, const char *text, bool only_queue,
                               struct tide_err *err)
 {
-    begin(cli, r);
+    begin_resume(cli, r);
     return print_result(r, send_message(&r->core, text, only_queue, err), err);
 }
 

@@ -61,7 +61,7 @@ static void tell_line(void *arg, const char *line)
     say("%s", line);
 }
 
-static void offer(void *arg, const char *line, const char *change)
+static void offer_change(void *arg, const char *line, const char *change)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
 
@@ -71,7 +71,7 @@ static void offer(void *arg, const char *line, const char *change)
 
 enum tide_code cli_setup_open(struct cli *cli, struct agent_setup *ret_setup, struct tide_err *err)
 {
-    ret_setup->tell = offer;
+    ret_setup->tell = offer_change;
     ret_setup->store = cli->store;
     return cli_settings_open(cli, &ret_setup->settings, err) ? err->code : open_log(cli, &ret_setup->settings, err);
 }

@@ -7,7 +7,7 @@
 
 #include "session/session.h"
 
-static int add(void *arg, const struct tide_checkpoint *c)
+static int add_checkpoint(void *arg, const struct tide_checkpoint *c)
 {
     struct checkpoint_list *l = arg;
     struct tide_checkpoint *to;
@@ -26,7 +26,7 @@ static int add(void *arg, const struct tide_checkpoint *c)
     return 0;
 }
 
-static int count(void *arg, const struct tide_checkpoint *c)
+static int count_checkpoint(void *arg, const struct tide_checkpoint *c)
 {
     struct checkpoint_list *l = arg;
 
@@ -41,8 +41,8 @@ static enum tide_code read_whole(tide_store *store, const char *id, const struct
     tide_session *s = NULL;
     enum tide_code code = tide_session_open(store, id, TIDE_SESSION_READ, &s, err);
 
-    code = code ? code : tide_checkpoint_list(s, filter, add, l, err);
-    code = code ? code : tide_checkpoint_list(s, NULL, count, l, err);
+    code = code ? code : tide_checkpoint_list(s, filter, add_checkpoint, l, err);
+    code = code ? code : tide_checkpoint_list(s, NULL, count_checkpoint, l, err);
     tide_session_close(s);
     return code;
 }
@@ -63,8 +63,8 @@ enum tide_code checkpoint_list_read(tide_store *store, const char *id, const str
     ret->total = 0;
     ret->latest = NULL;
     ret->damage = *err;
-    if (checkpoint_list_around(store_of(store), ret->session_id, filter, add, ret, &ret->damage, err) ||
-        checkpoint_list_around(store_of(store), ret->session_id, &all, count, ret, &ret->damage, err))
+    if (checkpoint_list_around(store_of(store), ret->session_id, filter, add_checkpoint, ret, &ret->damage, err) ||
+        checkpoint_list_around(store_of(store), ret->session_id, &all, count_checkpoint, ret, &ret->damage, err))
         return err->code;
     return TIDE_OK;
 }

@@ -293,6 +293,16 @@ static enum tide_code put_checkpoint(struct json_out *o, const char *option, con
     return TIDE_OK;
 }
 
+const char *const graph_no_checkpoints[] = {"checkpoint_on_node_start=false",
+                                            "checkpoint_on_node_complete=false",
+                                            "checkpoint_on_edge=false",
+                                            "checkpoint_on_loop_iteration=false",
+                                            "checkpoint_every_n_iterations=0",
+                                            "slow_node_ms=0",
+                                            "memory_delta_keys=0",
+                                            "risky_nodes=[]",
+                                            NULL};
+
 enum tide_code graph_take_checkpoints(const char *option, const char *const *given, bool settings, const char *file,
                                       struct buf *ret_json, struct tide_err *err)
 {

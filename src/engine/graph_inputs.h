@@ -32,5 +32,6 @@ void graph_find_unread(const tide_graph *graph, struct str memory, graph_unread_
  */
 enum tide_code graph_take_checkpoints(const char *option, const char *const *given, bool settings, const char *file,
                                       struct buf *ret_json, struct tide_err *err) MUST_CHECK;
+extern const char *const graph_no_checkpoints[]; /* what is given for a run that makes none of its own accord */
 
 #endif

@@ -302,7 +302,7 @@ enum tide_code graph_lapse(tide_store *store, tide_session *session, struct tide
     return tide_hint(err, TIDE_ACTION_RESUME, info->id);
 }
 
-static enum tide_code go(struct graph_run *r, struct tide_graph_result *ret, struct tide_err *err)
+static enum tide_code run_once(struct graph_run *r, struct tide_graph_result *ret, struct tide_err *err)
 {
     enum tide_code code;
 
@@ -352,7 +352,7 @@ enum tide_code graph_run(struct graph_run *r, const char *config, struct tide_gr
     r->began = true;
     sweep = recovery_thread_start(r->setup.store, sweep_ms);
     do
-        code = go(r, ret, err);
+        code = run_once(r, ret, err);
     while (code && !(code = go_on(r, code, ret, &answer, err)));
     recovery_thread_stop(sweep);
     return code;

@@ -61,7 +61,7 @@ static bool is_meant(const struct looking *l, struct arena *a, const struct head
            (!f->task_id || (s && same(a, s, "task_id", f->task_id)));
 }
 
-static int look(void *arg, const struct head *h, const struct state *s)
+static int look_at_session(void *arg, const struct head *h, const struct state *s)
 {
     struct looking *l = arg;
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -97,7 +97,7 @@ enum tide_code housekeeping_find(tide_store *store, const struct housekeeping_fi
     if (filter->status && !status_word_known(filter->status))
         return tide_fail(err, TIDE_INVALID, "'%.60s' is not a status", filter->status);
     l.now_ms = env_now_ms(l.store->env);
-    code = session_each(l.store, look, &l, err);
+    code = session_each(l.store, look_at_session, &l, err);
     for (size_t i = 0; i < ret->n; i++) /* all forks are known only now */
         if (!filter->keep_parents || !map_get(&l.parents, str_from(ret->at[i].id)))
             ret->at[kept++] = ret->at[i];

@@ -259,7 +259,7 @@ struct drawn {
     bool ending; /* processes of the run still end */
 };
 
-static int draw(void *arg, const struct tide_session_info *info)
+static int render_notification(void *arg, const struct tide_session_info *info)
 {
     struct drawn *d = arg;
     const struct notification *n = d->n;
@@ -290,12 +290,12 @@ static enum tide_code draw_session(struct sending *s, struct drawn *d, struct ti
     tide_session *session = NULL;
     enum tide_code code = tide_session_open(s->store, d->n->session, TIDE_SESSION_READ, &session, err);
 
-    code = code ? code : session_show_next(session, draw, d, err);
+    code = code ? code : session_show_next(session, render_notification, d, err);
     while (!code && d->ending && monotonic_ms() < until_ms) {
         poll(NULL, 0, LOOK_MS);
         buf_clear(&d->text);
         code = tide_session_refresh(session, err);
-        code = code ? code : session_show_next(session, draw, d, err);
+        code = code ? code : session_show_next(session, render_notification, d, err);
     }
     tide_session_close(session);
     return code;

@@ -320,7 +320,7 @@ static enum tide_code take_record(struct program_run *r, tide_session *session, 
 }
 
 /* A session in which nothing of another kind ran, and no other program. */
-static enum tide_code match(struct program_run *r, tide_session *session, struct tide_err *err)
+static enum tide_code match_program(struct program_run *r, tide_session *session, struct tide_err *err)
 {
     const struct ledger *l = &session->state->ledger;
 
@@ -355,12 +355,12 @@ static enum tide_code run_once(struct program_run *r, tide_session *session, str
 }
 
 /* The program that goes on, found and checked; or it has completed: its record. */
-static enum tide_code prepare(struct program_run *r, tide_session *session, struct tide_err *err)
+static enum tide_code prepare_start(struct program_run *r, tide_session *session, struct tide_err *err)
 {
     enum tide_code code = tide_session_refresh(session, err);
 
     r->end.not_run = false;
-    code = code ? code : match(r, session, err);
+    code = code ? code : match_program(r, session, err);
     if (!code && session->state->ledger.run.end == RUN_COMPLETED)
         return take_record(r, session, err);
     return code ? code : program_run_check(r, err);
@@ -374,7 +374,7 @@ static enum tide_code begin_and_stay(struct program_run *r, tide_session *sessio
     enum tide_code code;
 
     do {
-        code = r->begin == PROGRAM_ENSURE ? prepare(r, session, err) : TIDE_OK;
+        code = r->begin == PROGRAM_ENSURE ? prepare_start(r, session, err) : TIDE_OK;
         if (r->end.recorded)
             return TIDE_OK;
         if (!code && r->program->changed && (r->begin == PROGRAM_RESUME || r->begin == PROGRAM_ENSURE))

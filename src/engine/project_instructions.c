@@ -141,7 +141,7 @@ static void read_all(struct reading *r)
     }
 }
 
-static const char *join(struct reading *r)
+static const char *join_files(struct reading *r)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(2 * PROJECT_TEXT_MAX);
 
@@ -176,5 +176,5 @@ void project_instructions_read(struct arena *a, const char *working_dir, struct 
     read_all(r);
     close(r->root.dir);
     if (r->n)
-        ret->text = join(r);
+        ret->text = join_files(r);
 }

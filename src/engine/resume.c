@@ -94,7 +94,7 @@ static enum tide_code note_open_steps(struct resume *r, const struct tide_run_op
 }
 
 /* Of a program or a chat; whether its program can be run is part of it. */
-static enum tide_code plan(struct resume *r, struct tide_err *err)
+static enum tide_code plan_graph(struct resume *r, struct tide_err *err)
 {
     static const char *const none[] = {"nodes_to_run", "happened", "failed", "missing_inputs", "overrides", "renames"};
     const struct tide_run_options opt = run_options(&r->ask);
@@ -325,7 +325,7 @@ enum tide_code resume_session(struct resume *r, struct tide_err *err)
     if (r->kind == TIDE_KIND_GRAPH)
         return run_graph(r, err);
     if (r->ask.dry_run)
-        return plan(r, err);
+        return plan_graph(r, err);
     return r->kind == TIDE_KIND_CHAT ? run_chat(r, NULL, err) : resume_program(r, err);
 }
 

@@ -280,3 +280,31 @@ int64_t scheduler_time_left(const struct scheduler *s, int64_t began_ms, int64_t
 
     return s->recovery.next_ms > 0 && due < left ? due : left;
 }
+
+void scheduler_wait_begin(const struct scheduler *s, struct scheduler_wait *w, int64_t interval_ms)
+{
+    *w = (struct scheduler_wait){
+        .began_ms = clock_ms(s),
+        .interval_ms = interval_ms > SCHEDULER_CHANGE_MS ? interval_ms : SCHEDULER_CHANGE_MS,
+        .ended_badly = s->ended_badly,
+    };
+}
+
+int64_t scheduler_wait_left(const struct scheduler *s, const struct scheduler_wait *w, int64_t now_ms)
+{
+    int64_t left = scheduler_time_left(s, w->began_ms, w->interval_ms, now_ms);
+    int64_t soonest = w->began_ms + SCHEDULER_CHANGE_MS - clock_ms(s);
+    bool in_line = s->n > s->running && s->running < (size_t)s->max_at_once; /* there was no room for a process */
+
+    if (w->changed && soonest < left)
+        left = soonest;
+    else if (in_line && SCHEDULER_CHANGE_MS < left)
+        left = SCHEDULER_CHANGE_MS;
+    return left > 0 ? left : 0;
+}
+
+void scheduler_woken(struct scheduler *s, struct scheduler_wait *w, bool changed)
+{
+    scheduler_step(s);
+    w->changed |= changed || s->ended_badly != w->ended_badly; /* is it still to go on, or was somebody else faster? */
+}

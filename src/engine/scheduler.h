@@ -66,4 +66,21 @@ void scheduler_finish(struct scheduler *s);
 /* How long there is nothing to do, in ms: until the interval is over, or the next is due. began_ms: of monotonic_ms(). */
 int64_t scheduler_time_left(const struct scheduler *s, int64_t began_ms, int64_t interval_ms, int64_t now_ms);
 
+/*
+ * For whoever drives it for ever: the wait between two passes. By the clock, or because the store has changed and the last pass was a
+ * second ago: a store may be changing all the time.
+ *
+ *     scheduler_wait_begin(&s, &w, interval_ms), then scheduler_pass(); while (scheduler_wait_left() > 0) sleep so long at most, until
+ *     the store changes (unless w.changed), or a job may have ended; then scheduler_woken()
+ */
+#define SCHEDULER_CHANGE_MS 1000
+struct scheduler_wait {
+    int64_t began_ms, interval_ms, ended_badly;
+    bool changed; /* the store, since the pass: it need not be watched any more */
+};
+void scheduler_wait_begin(const struct scheduler *s, struct scheduler_wait *w, int64_t interval_ms);
+int64_t scheduler_wait_left(const struct scheduler *s, const struct scheduler_wait *w,
+                            int64_t now_ms); /* 0: no longer */
+void scheduler_woken(struct scheduler *s, struct scheduler_wait *w, bool changed);
+
 #endif

@@ -44,6 +44,18 @@ const char *reason_words(const char *reason)
     return reason;
 }
 
+const char *cancelled_word(enum tide_cancelled how)
+{
+    static const char *const words[] = {
+        [TIDE_CANCEL_NOTHING] = "nothing",
+        [TIDE_CANCEL_DONE] = "done",
+        [TIDE_CANCEL_ANSWERED] = "answered",
+        [TIDE_CANCEL_FORCED] = "forced",
+    };
+
+    return words[how];
+}
+
 const char *session_codes(char buf[STATUS_SIZE], const struct tide_session_info *info)
 {
     bool ended = info->status == TIDE_STATUS_IDLE && info->outcome != TIDE_OUTCOME_NONE;

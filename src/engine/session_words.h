@@ -16,6 +16,9 @@ const char *session_durability(const struct tide_session_info *info);
 /* A reason in people's words; one that is not Tidemark's as it is. NULL for NULL. */
 const char *reason_words(const char *reason);
 
+/* What came of a cancel, in one word: "forced". */
+const char *cancelled_word(enum tide_cancelled how);
+
 /* A status in one word: "interrupted". */
 const char *status_word(enum tide_status status);
 

@@ -355,7 +355,7 @@ static void settle_name(struct sim_name *n, struct sim_file *left)
 }
 
 /* By luck a power cut leaves all changes, none, most or half of them. */
-static bool survives(uint64_t luck, uint64_t *rng)
+static bool write_survives(uint64_t luck, uint64_t *rng)
 {
     switch (luck % 4) {
     case 0:
@@ -376,7 +376,7 @@ static void settle_changes(struct sim_disk *d, uint64_t *rng)
     uint64_t luck = sim_next(rng);
     for (size_t i = 0; i < d->changes_len; i++) {
         struct sim_change *c = &d->changes[i];
-        c->picked = survives(luck, rng);
+        c->picked = write_survives(luck, rng);
         for (size_t before = 0; before < i && c->picked; before++)
             c->picked = d->changes[before].picked || !share_a_name(c, &d->changes[before]);
     }

@@ -148,7 +148,7 @@ static const char *keep_result(struct job *j, const struct json *output)
 }
 
 /* It ran and gave `output`, which cannot be taken: `parsed`, NULL when it is no JSON. */
-static void refuse(struct job *j, const char *code, const struct json *parsed, const struct tide_err *err)
+static void refuse_result(struct job *j, const char *code, const struct json *parsed, const struct tide_err *err)
 {
     bool happened = is_once(j) && parsed && active(j->x, j->name);
 
@@ -178,7 +178,11 @@ static void complete_job(struct job *j, struct str output, int64_t ms)
     if (!code && j->place.node->type == SPEC_ROUTER && !j->n_ways)
         code = tide_fail(&err, TIDE_NOT_FOUND, "no route is true, and there is no `otherwise`");
     if (code) {
-        refuse(j, code == TIDE_CONFLICT ? "conflict" : code == TIDE_TOO_BIG ? "too_big" : "choice", parsed, &err);
+        refuse_result(j,
+                      code == TIDE_CONFLICT  ? "conflict"
+                      : code == TIDE_TOO_BIG ? "too_big"
+                                             : "choice",
+                      parsed, &err);
     } else {
         put_values(j, &v);
         if (!(v.task && v.task->happened))
@@ -204,7 +208,7 @@ void end_complete(struct exec *x, const struct place *p, const char *name, struc
     if (!p->map)
         complete_job(&j, output, ms);
     else if (end_check_size(x, p->frame, output.len, &err))
-        refuse(&j, "too_big", json_parse(&x->scratch, output, NULL, &parsed, NULL, NULL) ? NULL : parsed, &err);
+        refuse_result(&j, "too_big", json_parse(&x->scratch, output, NULL, &parsed, NULL, NULL) ? NULL : parsed, &err);
     else
         inner_item_over(x, p, name, output, ms);
     free(j.ways);

@@ -120,7 +120,7 @@ static void packed(struct buf *out, const char *helper, const struct py_node *n)
     buf_add_str(out, STR("})"));
 }
 
-static void call(struct buf *out, const struct py_node *n)
+static void put_call(struct buf *out, const struct py_node *n)
 {
     if (n->call->packed) {
         packed(out, n->call->helper, n);
@@ -325,10 +325,10 @@ static void value(struct buf *out, const struct py_node *n)
         return buf_add_char(out, ')');
     case PY_CALL:
     case PY_BINARY:
-        return call(out, n);
+        return put_call(out, n);
     case PY_UNARY:
         if (n->first->kind != PY_NUMBER_NODE)
-            return call(out, n);
+            return put_call(out, n);
         return buf_addf(out, "%s%.*s", n->call->name[0] == '-' ? "-" : "", STR_ARG(n->first->text));
     case PY_COMPARE:
         if (n->count > 2)

@@ -187,7 +187,7 @@ static void by_code(struct py_reader *r, struct buf *out, unsigned most, unsigne
 }
 
 /* Behind a backslash. */
-static void escape(struct py_reader *r, struct buf *out)
+static void read_escape(struct py_reader *r, struct buf *out)
 {
     static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
     int c = peek_char(r, 0);
@@ -237,7 +237,7 @@ static void text_body(struct py_reader *r, struct buf *out, bool raw, size_t sta
             return py_fail(r, start, "a text that does not end");
         r->at++;
         if (c == '\\' && !raw) {
-            escape(r, out);
+            read_escape(r, out);
             continue;
         }
         buf_add_char(out, (char)c);

@@ -61,7 +61,7 @@ static enum tide_code refuse_other(struct tide_session *s, const char *name, str
 }
 
 /* Everything that can be refused, before anything is written. */
-static enum tide_code check(struct tide_session *s, const char *name, struct tide_err *err)
+static enum tide_code check_question(struct tide_session *s, const char *name, struct tide_err *err)
 {
     const struct denied *d;
     enum tide_code code = session_sync(s, err);
@@ -85,7 +85,7 @@ static enum tide_code check(struct tide_session *s, const char *name, struct tid
 static enum tide_code go_back(struct tide_session *s, const char *name, struct tide_err *err)
 {
     struct draft d = DRAFT_INIT;
-    enum tide_code code = check(s, name, err);
+    enum tide_code code = check_question(s, name, err);
 
     if (!code) {
         settle_for_resume(&d, s->state, "superseded", env_now_ms(s->store->env));
@@ -106,7 +106,7 @@ static enum tide_code open_question(struct tide_session *s, const char *name, co
     const struct denied *denied;
     struct draft d = DRAFT_INIT;
     char run_id[TIDE_ID_SIZE];
-    enum tide_code code = check(s, name, err); /* another may have been faster, or has gone on */
+    enum tide_code code = check_question(s, name, err); /* another may have been faster, or has gone on */
 
     if (code)
         return code;

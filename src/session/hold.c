@@ -6,7 +6,7 @@
  */
 #include "base/log.h"
 #include "base/invariant.h"
-#include "session/session.h"
+#include "session/session_handle.h"
 
 #define PAUSE_MIN_MS 50
 #define PAUSE_MAX_MS 2000
@@ -105,4 +105,80 @@ enum tide_code session_read(struct tide_session *s, const struct head *head, int
     struct reading r = {s, head, from, to, fn, arg};
 
     return s->patience.told ? session_hold(s, try_read, &r, err) : try_read(&r, err);
+}
+
+/* ---- opening and appending, held ---- */
+
+struct opening {
+    struct tide_session *s;
+    const char *id; /* or a prefix of it */
+};
+
+static enum tide_code try_open(void *arg, struct tide_err *err)
+{
+    struct opening *o = arg;
+    enum tide_code code = session_resolve(o->s->store, str_from(o->id), o->s->head.id, err);
+
+    return code ? code : session_sync(o->s, err);
+}
+
+enum tide_code session_open_held(tide_store *store, const char *id, tide_trouble_fn *told, void *arg,
+                                 tide_session **ret_session, struct tide_err *err)
+{
+    struct opening o = {session_new(store_of(store), TIDE_SESSION_APPEND), id};
+    enum tide_code code;
+
+    session_be_patient(o.s, told, arg);
+    code = session_hold(o.s, try_open, &o, err);
+    session_be_quick(o.s);
+    if (code)
+        session_free(o.s);
+    else
+        *ret_session = o.s;
+    return code;
+}
+
+struct putting {
+    struct tide_session *s;
+    const struct tide_new_event *event;
+    struct event like; /* as it is stored */
+    int64_t before;
+    bool unknown, found; /* an earlier try may have stored it; it has */
+};
+
+static int is_put(void *arg, const struct event *ev)
+{
+    struct putting *p = arg;
+
+    p->found = str_eq(ev->kind, p->like.kind) && str_eq(ev->body, p->like.body);
+    return p->found;
+}
+
+static enum tide_code try_put(void *arg, struct tide_err *err)
+{
+    struct putting *p = arg;
+    enum tide_code code = p->unknown ? session_sync(p->s, err) : TIDE_OK;
+
+    if (!code && p->unknown && p->s->head.last_seq > p->before)
+        code = session_read(p->s, &p->s->head, p->before + 1, 0, is_put, p, err);
+    if (code || p->found)
+        return code;
+    code = tide_session_append(p->s, TIDE_APPEND_ANY, p->event, 1, NULL, err);
+    p->unknown = code == TIDE_UNKNOWN;
+    return code;
+}
+
+enum tide_code session_append_held(struct tide_session *s, const struct tide_new_event *event, tide_trouble_fn *told,
+                                   void *arg, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
+    struct putting p = {.s = s, .event = event, .before = tide_session_last_seq(s)};
+    enum tide_code code = event_check(s->store, &arena, event, false, &p.like, NULL, err);
+
+    if (code)
+        return code;
+    session_be_patient(s, told, arg);
+    code = session_hold(s, try_put, &p, err);
+    session_be_quick(s);
+    return code;
 }

@@ -4,15 +4,15 @@
  * that decisions see them; when one fails, the state is thrown away and loaded from the store again. A snapshot travels in
  * the same transaction as the event it ends with, so it can never be ahead of the log.
  */
-#include "session/session.h"
+#include "session/session_handle.h"
 
 #include <inttypes.h>
 
+#include "base/id.h"
 #include "base/invariant.h"
 #include "base/id.h"
 #include "session/notify.h"
 #include "session/session_file.h"
-#include "session/redact.h"
 #include "session/settle.h"
 
 #define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots, … */
@@ -24,59 +24,6 @@ void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_S
 
     store->env->ops->random(store->env, random, sizeof random);
     id_make(out, prefix, env_now_ms(store->env), random);
-}
-
-enum tide_code event_check(struct store *store, struct arena *a, const struct tide_new_event *in, bool internal,
-                           struct event *ret, struct parsed *ret_parsed, struct tide_err *err)
-{
-    struct str name = str_from(in->kind), body = {in->body, in->body_len};
-    const struct json_limits limits = {store->max_record_bytes, 0};
-    const struct kind *kind;
-    struct json *json;
-    bool compact, asks;
-    enum tide_code code;
-
-    if (!body.ptr)
-        body = STR("{}");
-    else if (!body.len)
-        body = str_from(in->body);
-    if (!kind_is_valid(name))
-        return tide_fail(err, TIDE_INVALID,
-                         "'%.64s' is not an event kind: 1 to 64 lower-case letters, digits, '_' and '.'", name.ptr);
-    if (body.len > store->max_record_bytes)
-        return tide_fail(err, TIDE_TOO_BIG,
-                         "%s: the event has %zu bytes, the limit is %zu (TIDEMARK_MAX_RECORD_BYTES raises it)",
-                         in->kind, body.len, store->max_record_bytes);
-    kind = kind_find(name);
-    if (!kind && redact_refuse_name(store, "kind of event", in->kind, err))
-        return err->code;
-    redact_event(store, a, name, &body);
-    if (kind && kind->flags & KIND_INTERNAL && !internal)
-        return tide_fail(err, TIDE_INVALID, "%s is written by its own command, not by a plain append", in->kind);
-    code = json_parse(a, body, &limits, &json, &compact, err);
-    if (code)
-        return tide_wrap(err, "%s: the data is not valid JSON", in->kind);
-    code = kind_check(kind, name, json, err);
-    if (!code && str_eq(name, STR("checkpoint")))
-        code = checkpoint_check(a, json, err);
-    if (code)
-        return code;
-    asks = notify_wants(store, name, json);
-    if (!compact || asks) {
-        struct buf out = BUF_INIT(body.len + 32);
-
-        json_write(&out, json);
-        if (asks)
-            notify_mark(&out);
-        body = arena_dup(a, buf_view(&out));
-        buf_done(&out);
-    }
-    *ret = (struct event){.kind = name, .body = body, .ts_ms = env_now_ms(store->env)};
-    if (ret_parsed && (!compact || asks)) /* what is folded is what is stored, to the byte */
-        code = json_parse(a, body, &limits, &json, NULL, err);
-    if (ret_parsed)
-        *ret_parsed = (struct parsed){kind, json};
-    return code;
 }
 
 /* After everything queued is finished: is the state what the store has, do we hold the lease? */
@@ -159,7 +106,7 @@ enum tide_code session_state(struct tide_session *s, int64_t seq, struct state *
     return TIDE_OK;
 }
 
-static struct tide_session *session_new(struct store *store, unsigned flags)
+struct tide_session *session_new(struct store *store, unsigned flags)
 {
     struct tide_session *s = mem_zero(sizeof *s);
 
@@ -168,7 +115,7 @@ static struct tide_session *session_new(struct store *store, unsigned flags)
     return s;
 }
 
-static void session_free(struct tide_session *s)
+void session_free(struct tide_session *s)
 {
     INVARIANT(!s->owner.pending); /* whoever writes would tell it what became of them */
     state_free(s->state);
@@ -181,13 +128,6 @@ static void session_free(struct tide_session *s)
     free(s->event);
     free(s);
 }
-
-/* Events that passed the check, with what it found out. */
-struct checked {
-    struct event *events;
-    struct parsed *parsed;
-    size_t n;
-};
 
 /* Folds what is about to be queued. The content of a rollback has to be loaded: the caller does it afterwards. */
 static void fold_ahead(struct tide_session *s, struct checked *c)
@@ -254,7 +194,7 @@ static bool wants_session_file(const struct tide_session *s, unsigned flags, con
     return wants;
 }
 
-static struct batch *make_batch(struct tide_session *s, unsigned flags, struct checked *c)
+struct batch *session_make_batch(struct tide_session *s, unsigned flags, struct checked *c)
 {
     struct buf snapshot = BUF_INIT(SIZE_MAX / 4), summary = BUF_INIT(SIZE_MAX / 4);
     int64_t expect = s->owner.pending ? s->state->seq : s->owner.next_seq - 1, at = s->state->seq;
@@ -475,7 +415,7 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
             return code;
     }
     INVARIANT(!group_owes(&s->owner)); /* one of them at a time may fail, or nobody knew which */
-    b = make_batch(s, flags, c);
+    b = session_make_batch(s, flags, c);
     group_submit(s->store->group, b, GROUP_AWAITED);
     group_wait(s->store->group, b);
     code = group_flush(s->store->group, &s->owner, err);
@@ -520,7 +460,7 @@ static enum tide_code queue_append(struct tide_session *s, unsigned flags, const
 
     if (code)
         return code;
-    b = make_batch(s, flags, &c);
+    b = session_make_batch(s, flags, &c);
     b->user = user;
     group_submit(s->store->group, b, when);
     return TIDE_OK;
@@ -549,7 +489,7 @@ enum tide_code tide_session_flush(tide_session *s, struct tide_err *err)
     return code;
 }
 
-static enum tide_code claim_lease(struct tide_session *s, struct tide_err *err)
+enum tide_code session_claim_lease(struct tide_session *s, struct tide_err *err)
 {
     return session_append(s, TIDE_APPEND_ANY, NULL, 0, NULL, err);
 }
@@ -579,7 +519,7 @@ enum tide_code tide_session_open(tide_store *store, const char *id, unsigned fla
     if (!code)
         code = flags & TIDE_SESSION_LOG ? sync_log(s, err) : session_sync(s, err);
     if (!code && flags & TIDE_SESSION_CLAIM)
-        code = claim_lease(s, err);
+        code = session_claim_lease(s, err);
     if (code) {
         if (s->head.id[0])
             tide_about_session(err, s->head.id);
@@ -588,207 +528,6 @@ enum tide_code tide_session_open(tide_store *store, const char *id, unsigned fla
     }
     *ret_session = s;
     return TIDE_OK;
-}
-
-/* ---- making one ------------------------------------------------------------------------------------------------------ */
-
-struct creating {
-    struct tide_session *s;
-    struct arena arena; /* of the event: the handle's own is for appends */
-    struct event ev;    /* the same at every try: by it a session is known to be ours */
-    struct parsed parsed;
-    bool unknown; /* an earlier try may have made it */
-    bool ours;
-};
-
-static int is_ours(void *arg, const struct event *ev)
-{
-    struct creating *c = arg;
-
-    c->ours = str_eq(ev->kind, c->ev.kind) && str_eq(ev->body, c->ev.body) && ev->ts_ms == c->ev.ts_ms;
-    return 1;
-}
-
-/*
- * An earlier try may have made it: TIDE_NOT_FOUND when it did not. The lease that came with it was never known to this handle,
- * and the store may give it back at any time: it is taken anew.
- */
-static enum tide_code find_created(struct creating *c, struct tide_err *err)
-{
-    struct tide_session *s = c->s;
-    enum tide_code code;
-
-    session_forget_lease(s);
-    s->unsettled = s->stale = true;
-    code = session_sync(s, err);
-    c->ours = false;
-    if (!code && s->head.first_seq == 1)
-        code = session_read(s, &s->head, 1, 1, is_ours, c, err);
-    if (code)
-        return code;
-    return c->ours ? claim_lease(s, err) : tide_fail(err, TIDE_EXISTS, "a session '%s' exists already", s->head.id);
-}
-
-static enum tide_code create_once(struct creating *c, struct tide_err *err)
-{
-    struct tide_session *s = c->s;
-    struct batch_result result = {0, 0, 0};
-    struct batch *b;
-    enum tide_code code;
-
-    INVARIANT(!s->owner.pending);
-    session_forget_lease(s);
-    state_free(s->state);
-    s->state = state_new(str_from(s->head.id));
-    s->stale = false;
-    s->cost = (struct load_cost){0};
-    s->head.created_ms = c->ev.ts_ms; /* until the head is read: its session file says when */
-    b = make_batch(s, 0, &(struct checked){&c->ev, &c->parsed, 1});
-    b->flags |= BATCH_CREATE | BATCH_VOUCH;
-    b->expect_seq = STORE_ANY_SEQ;
-    b->owner = NULL;
-    code = store_write(s->store, b, &result, err);
-    c->unknown = code == TIDE_UNKNOWN;
-    s->owner = (struct group_owner){.next_seq = 2, .epoch = result.epoch};
-    s->head.first_seq = 1;
-    return code;
-}
-
-static enum tide_code try_create(void *arg, struct tide_err *err)
-{
-    struct creating *c = arg;
-    enum tide_code code = c->unknown ? find_created(c, err) : TIDE_NOT_FOUND;
-
-    if (code == TIDE_NOT_FOUND)
-        code = create_once(c, err);
-    return code ? tide_wrap(err, "create session") : TIDE_OK;
-}
-
-static enum tide_code check_created(struct creating *c, const char *id, const char *fields, struct tide_err *err)
-{
-    struct tide_new_event created = {"session.created", fields ? fields : "{}", 0};
-    struct tide_session *s = c->s;
-
-    if (id && id[0])
-        snprintf(s->head.id, sizeof s->head.id, "%s", id);
-    else
-        session_make_id(s->store, "sess", s->head.id);
-    if ((id && id[0] && !str_is_id(str_from(id)) &&
-         tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-', not '-' first")) ||
-        event_check(s->store, &c->arena, &created, true, &c->ev, &c->parsed, err) ||
-        (id && redact_refuse_name(s->store, "session", id, err)))
-        return tide_wrap(err, "create session");
-    return TIDE_OK;
-}
-
-static enum tide_code create_session(struct tide_session *s, const char *id, const char *fields,
-                                     tide_session **ret_session, struct tide_err *err)
-{
-    struct creating c = {.s = s, .arena = ARENA_INIT};
-    enum tide_code code = check_created(&c, id, fields, err);
-
-    code = code ? code : session_hold(s, try_create, &c, err);
-    if (c.unknown && session_is_trouble(code)) /* given up: the last try tells nothing of an earlier one */
-        code = err->code = TIDE_UNKNOWN;
-    arena_done(&c.arena);
-    session_be_quick(s);
-    if (code)
-        session_free(s);
-    else
-        *ret_session = s;
-    return code;
-}
-
-enum tide_code tide_session_create(tide_store *store, const char *id, const char *fields, tide_session **ret_session,
-                                   struct tide_err *err)
-{
-    ERR_LOCAL(err);
-    return create_session(session_new(store_of(store), TIDE_SESSION_APPEND), id, fields, ret_session, err);
-}
-
-enum tide_code session_create_held(tide_store *store, const char *id, const char *fields, tide_trouble_fn *told,
-                                   void *arg, tide_session **ret_session, struct tide_err *err)
-{
-    struct tide_session *s = session_new(store_of(store), TIDE_SESSION_APPEND);
-
-    session_be_patient(s, told, arg);
-    return create_session(s, id, fields, ret_session, err);
-}
-
-/* ---- held while the store is in trouble ------------------------------------------------------------------------------- */
-
-struct opening {
-    struct tide_session *s;
-    const char *id; /* or a prefix of it */
-};
-
-static enum tide_code try_open(void *arg, struct tide_err *err)
-{
-    struct opening *o = arg;
-    enum tide_code code = session_resolve(o->s->store, str_from(o->id), o->s->head.id, err);
-
-    return code ? code : session_sync(o->s, err);
-}
-
-enum tide_code session_open_held(tide_store *store, const char *id, tide_trouble_fn *told, void *arg,
-                                 tide_session **ret_session, struct tide_err *err)
-{
-    struct opening o = {session_new(store_of(store), TIDE_SESSION_APPEND), id};
-    enum tide_code code;
-
-    session_be_patient(o.s, told, arg);
-    code = session_hold(o.s, try_open, &o, err);
-    session_be_quick(o.s);
-    if (code)
-        session_free(o.s);
-    else
-        *ret_session = o.s;
-    return code;
-}
-
-struct putting {
-    struct tide_session *s;
-    const struct tide_new_event *event;
-    struct event like; /* as it is stored */
-    int64_t before;
-    bool unknown, found; /* an earlier try may have stored it; it has */
-};
-
-static int is_put(void *arg, const struct event *ev)
-{
-    struct putting *p = arg;
-
-    p->found = str_eq(ev->kind, p->like.kind) && str_eq(ev->body, p->like.body);
-    return p->found;
-}
-
-static enum tide_code try_put(void *arg, struct tide_err *err)
-{
-    struct putting *p = arg;
-    enum tide_code code = p->unknown ? session_sync(p->s, err) : TIDE_OK;
-
-    if (!code && p->unknown && p->s->head.last_seq > p->before)
-        code = session_read(p->s, &p->s->head, p->before + 1, 0, is_put, p, err);
-    if (code || p->found)
-        return code;
-    code = tide_session_append(p->s, TIDE_APPEND_ANY, p->event, 1, NULL, err);
-    p->unknown = code == TIDE_UNKNOWN;
-    return code;
-}
-
-enum tide_code session_append_held(struct tide_session *s, const struct tide_new_event *event, tide_trouble_fn *told,
-                                   void *arg, struct tide_err *err)
-{
-    AUTO(arena_done) struct arena arena = ARENA_INIT;
-    struct putting p = {.s = s, .event = event, .before = tide_session_last_seq(s)};
-    enum tide_code code = event_check(s->store, &arena, event, false, &p.like, NULL, err);
-
-    if (code)
-        return code;
-    session_be_patient(s, told, arg);
-    code = session_hold(s, try_put, &p, err);
-    session_be_quick(s);
-    return code;
 }
 
 /* Gives the lease back, leaving what lists show of the session. */

@@ -57,10 +57,8 @@ bool session_hurry(struct tide_session *s);
 enum tide_code session_read(struct tide_session *s, const struct head *head, int64_t from, int64_t to,
                             store_event_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 
-/* ---- session.c */
-
 /*
- * tide_session_create() for whoever runs something at once: trouble of the store is waited for. `told` as of a run. One session
+ * session_create.c: tide_session_create() for whoever runs something at once: trouble of the store is waited for. `told` as of a run. One session
  * is made, however often it was tried.
  */
 enum tide_code session_create_held(tide_store *store, const char *id, const char *fields, tide_trouble_fn *told,
@@ -71,6 +69,8 @@ enum tide_code session_open_held(tide_store *store, const char *id, tide_trouble
                                  tide_session **ret_session, struct tide_err *err) MUST_CHECK;
 enum tide_code session_append_held(struct tide_session *s, const struct tide_new_event *event, tide_trouble_fn *told,
                                    void *arg, struct tide_err *err) MUST_CHECK;
+
+/* ---- session.c */
 
 /*
  * Another program's session becomes ours before anything is decided about it: its log gets digests, and behind it stands what only its
@@ -152,6 +152,10 @@ enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned f
 
 /* Whether this event of the session is part of its content: not cut off by a rollback. */
 bool session_in_content(const struct tide_session *s, int64_t seq);
+
+/* Of a word in the log; TIDE_CHECKPOINT_OTHER: none that is known, which checkpoint_check_type() refuses. */
+enum tide_checkpoint_type checkpoint_type_of(const char *word);
+enum tide_code checkpoint_check_type(struct str type, struct tide_err *err) MUST_CHECK;
 
 /* What a checkpoint event must have beyond the types of its fields. */
 enum tide_code checkpoint_check(struct arena *a, const struct json *body, struct tide_err *err) MUST_CHECK;

@@ -35,7 +35,7 @@ static void take_away(const struct picker *p, struct buf *out)
         buf_addf(out, "\033[%zuA\r\033[J", p->drawn);
 }
 
-static void draw(struct picker *p)
+static void draw_picker(struct picker *p)
 {
     AUTO(buf_done) struct buf out = BUF_INIT((size_t)1 << 20);
     size_t shown = shown_rows(p);
@@ -63,7 +63,7 @@ size_t pick_row(struct line_edit *e, int out, bool color, const char *const *row
     bool leave = n == 0;
 
     while (!leave && key != KEY_ENTER) {
-        draw(&p);
+        draw_picker(&p);
         if (line_edit_key(e, &key, &text) != LINE_OK || key == KEY_ESCAPE || key == KEY_INTERRUPT || key == KEY_END ||
             (key == KEY_TEXT && str_eq(buf_view(&text), STR("q"))))
             leave = true;

@@ -5,7 +5,6 @@
  */
 #include "terminal/spinner.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/timefmt.h"
 #include "terminal/glyph.h"
 #include "terminal/output.h"
 
@@ -36,12 +36,11 @@ void spinner_start(struct spinner *s, const char *label, int64_t now_ms)
     s->next_ms = s->width ? now_ms : now_ms + FIRST_MS;
 }
 
-static void elapsed_text(char out[32], int64_t ms)
+const char *spinner_frame(int n)
 {
-    if (ms < 60000)
-        snprintf(out, 32, "%" PRId64 ".%" PRId64 " s", ms / 1000, ms % 1000 / 100);
-    else
-        snprintf(out, 32, "%" PRId64 "m %02" PRId64 "s", ms / 60000, ms / 1000 % 60);
+    static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
+
+    return frames[n % 10];
 }
 
 static void put_frame(const struct spinner *s, struct buf *out)
@@ -51,14 +50,13 @@ static void put_frame(const struct spinner *s, struct buf *out)
 
 static void draw_frame(struct spinner *s, int64_t now_ms)
 {
-    static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     AUTO(buf_done) struct buf out = BUF_INIT(2048);
-    char elapsed[32];
+    char elapsed[TIME_TAKEN_SIZE];
     int room, label;
 
-    elapsed_text(elapsed, now_ms > s->since_ms ? now_ms - s->since_ms : 0);
+    time_taken(elapsed, now_ms - s->since_ms);
     room = terminal_columns(s->fd) - 1 - 2 - 1 - (int)strlen(elapsed);
-    buf_addf(&out, "\r%s%s ", s->color ? "\033[2m" : "", frames[s->frame++ % 10]);
+    buf_addf(&out, "\r%s%s ", s->color ? "\033[2m" : "", spinner_frame(s->frame++));
     label = glyph_fit(&out, str_from(s->label), room > 0 ? room : 0);
     buf_addf(&out, "%s%s%s\033[K", label ? " " : "", room >= 0 ? elapsed : "", s->color ? "\033[0m" : "");
     s->width = 2 + label + (label > 0) + (room >= 0 ? (int)strlen(elapsed) : 0);

@@ -24,4 +24,6 @@ void spinner_tick(struct spinner *s, int64_t now_ms); /* draws ten times a secon
 void spinner_hide(struct spinner *s);                 /* before other output; it is back a moment later */
 void spinner_stop(struct spinner *s);
 
+const char *spinner_frame(int n); /* the n-th of its pictures, round and round */
+
 #endif

@@ -209,6 +209,23 @@ static void people_read_utc_unless_the_process_speaks_to_somebody_here(void **st
     assert_string_equal(time_clock(clock, winter), "10:01:10.123");
 }
 
+static void what_something_took_is_said_in_one_way(void **state)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } rows[] = {{-5, "0.0 s"},         {0, "0.0 s"},
+                {949, "0.9 s"},        {59999, "59.9 s"},
+                {60000, "1m 00s"},     {3599999, "59m 59s"},
+                {3600000, "1h 00m"},   {359999999, "99h 59m"},
+                {360000000, "4 days"}, {INT64_MAX, "106751991167 days"}};
+    char text[TIME_TAKEN_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_string_equal(time_taken(text, rows[i].ms), rows[i].text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +235,7 @@ int main(void)
         cmocka_unit_test(any_other_form_is_refused),
         cmocka_unit_test(times_of_other_programs_are_read),
         cmocka_unit_test(people_read_utc_unless_the_process_speaks_to_somebody_here),
+        cmocka_unit_test(what_something_took_is_said_in_one_way),
         cmocka_unit_test(an_id_is_prefix_time_and_randomness),
         cmocka_unit_test(later_ids_sort_behind_earlier_ones),
     };

@@ -12,13 +12,6 @@ export PATH TIDEMARK_STORE TIDEMARK_SWEEP_INTERVAL
 shown() {
     tidemark sessions show "$1" --json | json "$2"
 }
-# field ID KIND PATH: of the last event of this kind.
-field() {
-    tidemark log show "$1" --kind "$2" | tail -n 1 | json "$3"
-}
-count() {
-    tidemark log show "$1" --kind "$2" | wc -l
-}
 # When the clock says so: the deadline of the session's wait has passed.
 deadline_passed() {
     local at

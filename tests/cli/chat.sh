@@ -18,16 +18,6 @@ chat() {
     id=$(json '$.session_id' <out)
     answer=$(json '$.answer' <out)
 }
-# field ID KIND PATH: of the last event of this kind.
-field() {
-    tidemark log show "$1" | grep "\"kind\":\"$2\"" | tail -n 1 | json "$3"
-}
-count() {
-    tidemark log show "$1" | grep -c "\"kind\":\"$2\""
-}
-status_of() {
-    tidemark sessions show "$1" --json | json '$.status'
-}
 outcome_of() {
     tidemark sessions show "$1" --json | json '$.outcome'
 }

@@ -25,9 +25,6 @@ type_line() {
 newest() {
     tidemark sessions list --ids | head -n 1
 }
-count() {
-    tidemark log show "$1" | grep -c "\"kind\":\"$2\""
-}
 has_ended() {
     [ -s ended ]
 }

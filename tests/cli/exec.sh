@@ -8,17 +8,6 @@ PATH="$(dirname "$TIDE_BIN"):$PATH"
 TIDEMARK_STORE=$(store_at "$work/s")
 export PATH TIDEMARK_STORE
 
-script() {
-    { echo '#!/bin/bash'; cat; } >"$1"
-    chmod +x "$1"
-}
-status_of() {
-    tidemark sessions show "$1" --json | json '$.status'
-}
-# field ID KIND PATH: of the last event of this kind.
-field() {
-    tidemark log show "$1" | grep "\"kind\":\"$2\"" | tail -n 1 | json "$3"
-}
 
 # ---- a full disk, in a mount namespace of its own: `exec.sh full` is this part alone ----
 full_disk() {
@@ -26,7 +15,7 @@ full_disk() {
     trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
     mount -t tmpfs -o size=3m tmpfs small || return
     TIDEMARK_STORE=$(store_at "$work/small/s")
-    script fills <<'E'
+    write_script fills <<'E'
 tidemark step before --effect pure -- echo before
 tidemark step more --effect pure -- sh -c 'head -c 50000 /dev/zero | tr "\\0" x' >/dev/null # past the room that the log had
 [ -e roomy ] || cat /dev/zero >small/fill 2>/dev/null
@@ -146,7 +135,7 @@ exec 8<&-
 wait
 
 # ---- signals ----
-script slow <<'E'
+write_script slow <<'E'
 trap 'echo trapped >trapped; exit 3' TERM
 echo $$ >slow.pid
 while :; do sleep 0.05; done
@@ -167,7 +156,7 @@ for signal in TERM HUP; do # a shell's background children ignore SIGINT
     check "SIG$signal: the program is gone" gone "$(cat slow.pid)"
 done
 check 'the program heard SIGTERM' test -e trapped
-script deaf <<'E'
+write_script deaf <<'E'
 trap '' TERM
 echo $$ >deaf.pid
 while :; do sleep 0.05; done
@@ -184,7 +173,7 @@ check 'nothing is left of it' gone "$(cat deaf.pid)"
 
 # One that takes a while to look at: its digest is taken before the supervisor listens. If it took less than we did to tell
 # it, the signal was not early, and a longer one is tried.
-script early <<'E'
+write_script early <<'E'
 : >ran
 exit 0
 E
@@ -207,7 +196,7 @@ check 'is not lost' test ! -e ran
 rm -f early
 
 # ---- what is left behind ----
-script leaves <<'E'
+write_script leaves <<'E'
 setsid sh -c 'echo $$ >left; exec sleep 1000' &
 until [ -s left ]; do :; done
 exit 0
@@ -218,7 +207,7 @@ check 'is told so' grep -q 'left 1 process running: ended it' err
 check 'it is gone' gone "$(cat left)"
 
 # ---- killed, and resumed ----
-script twice <<'E'
+write_script twice <<'E'
 echo run >>runs
 [ "$(wc -l <runs)" -gt 1 ] && { echo "$VALUE $(pwd)"; exit 0; }
 echo $$ >twice.pid
@@ -243,20 +232,20 @@ check_is 'exec --resume is the same' 'again' "$(tidemark exec --session er -- sh
 refuses_as 'exec --resume takes no program' 2 'INVALID|argument||program||' exec --resume er -- true
 
 # A program that is gone, or has changed.
-script vanishes <<'E'
+write_script vanishes <<'E'
 exit 1
 E
 tidemark exec --session van -- ./vanishes >/dev/null 2>&1
 mv vanishes away
 refuses_as 'a program that is gone' 127 'NOT_FOUND|file||*||' resume van
-script vanishes <<'E'
+write_script vanishes <<'E'
 echo other
 E
 check_is 'a program that has changed runs' other "$(tidemark resume van 2>err)"
 check 'and that is said' grep -q 'vanishes has changed since it ran last: recorded steps return their results from the log' err
 check_is 'and recorded' 1 "$(tidemark log show van | grep -c '"program_changed":true')"
 # One that has not been touched for a moment is known by its size and times, and not read again.
-script still <<'E'
+write_script still <<'E'
 exit 1
 E
 n=0

@@ -69,14 +69,8 @@ state_of() {
 outcome_of() {
     state_of "$1" | cut -d/ -f1,2
 }
-count() {
-    tidemark log show "$1" --kind "$2" | wc -l
-}
 logged() {
     [ "$(count "$1" "$2")" -gt 0 ]
-}
-ran() {
-    grep -cx "$1" ledger || true
 }
 : >ledger
 

@@ -78,6 +78,30 @@ is_json() {
         [ "$(sqlite3 :memory: "SELECT json_valid(CAST(readfile('$work/.json') AS TEXT))")" = 1 ]
 }
 
+# write_script NAME: a program of this name from standard input.
+write_script() {
+    { echo '#!/bin/bash'; cat; } >"$1"
+    chmod +x "$1"
+}
+
+# ---- what a session says of itself ----
+
+status_of() {
+    tidemark sessions show "$1" --json | json '$.status'
+}
+# count ID KIND: events of this kind.
+count() {
+    tidemark log show "$1" --kind "$2" | wc -l
+}
+# field ID KIND PATH: of the last event of this kind.
+field() {
+    tidemark log show "$1" --kind "$2" | tail -n 1 | json "$3"
+}
+# ran NAME: so often did this step really happen, by the ledger that its program keeps.
+ran() {
+    grep -cx "$1" ledger || true
+}
+
 # view_is NAME WANT SQL: what the views of s.db say, in one line.
 view_is() {
     if on_files; then

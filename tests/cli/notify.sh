@@ -28,14 +28,10 @@ field() {
     sqlite3 :memory: "SELECT json_extract(value, '\$.$1') FROM json_each('[' || replace(trim(CAST(readfile('received') AS TEXT), char(10)), char(10), ',') || ']')"
 }
 
-# events ID KIND: how many its log has.
-events() {
-    tidemark log show "$1" --json | grep -c "\"kind\":\"$2\""
-}
 
 # is_sent ID N: so many of its notifications are recorded as sent.
 is_sent() {
-    [ "$(events "$1" notify.sent)" -eq "$2" ]
+    [ "$(count "$1" notify.sent)" -eq "$2" ]
 }
 
 # ---- who wrote the transition sends it ----
@@ -58,7 +54,7 @@ check_is 'as failed, with its error' 'failed sh ended with exit status 3' "$(fie
 tidemark exec --session asks -- sh -c 'tidemark() { "$TIDE_BIN" "$@"; }; tidemark wait ok --kind approval --question "Ship it?" && tidemark sleep nap 0s' >/dev/null 2>&1
 check 'a wait is sent' wait_for is_sent asks 1
 check_is 'with its question' 'waiting approval Ship it?' "$(field transition) $(field wait_kind) $(field question)"
-check_is 'and the command that answers it, wherever it is read' "tidemark --store $TIDEMARK_STORE resume asks --input yes" "$(field 'session.next[0].command')"
+check_is 'and the command that answers it' "tidemark --store $(tidemark store info --json | json '$.url') resume asks --input yes" "$(field 'session.next[0].command')"
 check 'the answer is taken' tidemark resume asks --input yes
 check 'its end is sent, its sleep is not' wait_for is_sent asks 2
 check_is 'in their order' 'waiting completed' "$(field transition | paste -sd ' ')"
@@ -67,7 +63,7 @@ check_is 'in their order' 'waiting completed' "$(field transition | paste -sd ' 
 tidemark sessions new --id cut >/dev/null
 tidemark log append cut --kind run.started --data '{"run_id":"r1","boot_id":"b1","argv":["./job"]}' >/dev/null
 check 'recovery finds a run that was cut' tidemark recover
-check_is 'and has sent it when it ends' 'interrupted 1' "$(field transition) $(events cut notify.sent)"
+check_is 'and has sent it when it ends' 'interrupted 1' "$(field transition) $(count cut notify.sent)"
 
 python=
 for python in python3 /usr/bin/python3 ''; do
@@ -98,14 +94,14 @@ tidemark config set notify_timeout_ms 300
 began=$SECONDS
 tidemark exec --session hung -- true >/dev/null 2>&1
 check 'the run does not wait for the program' test $((SECONDS - began)) -lt 30
-has_failed() { [ "$(events hung notify.failed)" -ge 1 ]; }
+has_failed() { [ "$(count hung notify.failed)" -ge 1 ]; }
 check 'one that hangs is ended, and that is recorded' wait_for has_failed
 check 'with the time of the next try' holds '"retry_at":"' < <(tidemark log show hung --json)
 echo 'echo no route >&2; exit 1' >how
 tidemark exec --session lost -- true >/dev/null 2>&1
 given_up() { tidemark recover >/dev/null && [ "$(tidemark log show "$1" --json | grep '"notify.failed"' | grep -vc retry_at)" -eq 1 ]; }
 check 'one that fails is tried again by recovery, and given up in the end' wait_for given_up lost
-check_is 'after eight tries' 8 "$(events lost notify.failed)"
+check_is 'after eight tries' 8 "$(count lost notify.failed)"
 check 'each with its reason' holds 'exit status 1: no route' < <(tidemark log show lost --json)
 check 'also the one that hung' wait_for given_up hung
 check_is 'then nothing is left' '' "$(tidemark notify)"
@@ -146,7 +142,7 @@ else
     done
     echo 'exit 1' >how
     tidemark exec --session sender -- true >/dev/null 2>&1
-    has_failed() { [ "$(events sender notify.failed)" -ge 1 ]; }
+    has_failed() { [ "$(count sender notify.failed)" -ge 1 ]; }
     wait_for has_failed
     rm how
     : >received
@@ -190,7 +186,7 @@ tidemark log append expires --kind token.minted --data '{"token_id":"t1","expire
 tidemark log append expires --kind run.waiting --data '{"run_id":"r1","wait_kind":"input","resume_token_id":"t1"}' >/dev/null
 check 'its wait is sent' wait_for is_sent expires 1
 check 'recovery records that the token has expired' eval "tidemark recover | grep -q '1 with an expired token'"
-check_is 'the event is there, and asks for nothing' '1 1' "$(events expires token.expired) $(tidemark log show expires --json | grep -c '"notify":true')"
+check_is 'the event is there, and asks for nothing' '1 1' "$(count expires token.expired) $(tidemark log show expires --json | grep -c '"notify":true')"
 check_is 'nothing is left to send' '' "$(tidemark notify)"
 check_is 'and nothing more was' waiting "$(field transition)"
 
@@ -198,7 +194,7 @@ check_is 'and nothing more was' waiting "$(field transition)"
 : >received
 echo 'exit 1' >how
 tidemark exec --session unsent -- true >/dev/null 2>&1
-is_tried() { [ "$(events unsent notify.failed)" -ge 1 ]; }
+is_tried() { [ "$(count unsent notify.failed)" -ge 1 ]; }
 check 'it could not be sent' wait_for is_tried
 TIDEMARK_NOTIFY='[]' TIDEMARK_RETENTION=1ms tidemark recover >/dev/null 2>&1
 check 'a session with a notification that was not delivered is kept' tidemark sessions show unsent

@@ -29,15 +29,7 @@ status_of() {
     tidemark why "$1" --json | json '$.status'
 }
 
-# count ID KIND: how many events of a kind.
-count() {
-    tidemark log show "$1" --kind "$2" | wc -l
-}
 
-# ran NAME: how often it ran.
-ran() {
-    grep -cx "$1" ledger || true
-}
 : >ledger
 
 # ---- what is written down ----

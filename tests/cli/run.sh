@@ -16,9 +16,6 @@ run() {
 newest() {
     tidemark sessions list --ids | head -n 1
 }
-count() {
-    tidemark log show "$1" | grep -c "\"kind\":\"$2\""
-}
 sessions() {
     tidemark sessions list --ids | wc -l
 }

@@ -12,25 +12,13 @@ PATH="$(dirname "$TIDE_BIN"):$PATH"
 TIDEMARK_STORE=$(store_at "$work/s")
 export PATH TIDEMARK_STORE
 
-script() {
-    { echo '#!/bin/bash'; cat; } >"$1"
-    chmod +x "$1"
-}
 # member ID NAME: of the session.
 member() {
     tidemark sessions show "$1" --json | json "\$.$2"
 }
-# count ID KIND: events of this kind.
-count() {
-    tidemark log show "$1" | grep -c "\"kind\":\"$2\""
-}
-# ran NAME: so often did this step really happen.
-ran() {
-    grep -cx "$1" ledger
-}
 
 # ---- exec in a session that has run before ----
-script pays <<'E'
+write_script pays <<'E'
 tidemark step pay -- sh -c 'echo pay >>ledger' || exit
 [ -e go ] || case $1 in
 fail) exit 3 ;;
@@ -116,7 +104,7 @@ mv gone pays
 refuses_as 'another program is not what is recorded' 2 'INVALID|session|e|||start' exec --ensure --session e -- ./pays wait
 mkdir -p elsewhere
 check_is 'nor the one of another directory' 2 "$(cd elsewhere && cp ../pays . && tidemark exec --ensure --session e -- ./pays fail >/dev/null 2>&1; echo $?)"
-script where <<'E'
+write_script where <<'E'
 pwd
 exit 3
 E
@@ -153,7 +141,7 @@ check 'and that is said' grep -q 'only the last .* bytes are recorded' err
 rm go
 
 # Eight at once, for the same thing: one does it, and whoever comes later gets the record.
-script slowly <<'E'
+write_script slowly <<'E'
 tidemark step pay -- sh -c 'echo pay >>ledger'
 echo done
 E
@@ -167,7 +155,7 @@ check_is 'and pays once' 1 "$(ran pay)"
 check_is 'all who were answered have the same' 'done' "$(cat many.* | sort -u)"
 
 # ---- a message to a run that waits ----
-script asks <<'E'
+write_script asks <<'E'
 tidemark step pay -- sh -c 'echo pay >>ledger' || exit
 answer=$(tidemark wait name --kind "${1:-input}") || exit
 echo "got $answer"
@@ -256,7 +244,7 @@ rm go
 bare() {
     env -i HOME="$HOME" XDG_STATE_HOME="$XDG_STATE_HOME" TIDEMARK_STORE="$TIDEMARK_STORE" "$TIDE_BIN" "$@"
 }
-script plain <<'E'
+write_script plain <<'E'
 tidemark step a --effect pure -- echo step || exit
 "$TIDEMARK" get nothing >/dev/null 2>&1
 echo "$? $TIDEMARK"
@@ -264,10 +252,10 @@ E
 check_is 'a program finds tidemark' "step
 3 $TIDE_BIN" "$(bare exec --session bare -- ./plain 2>&1)"
 mkdir -p tools
-script tools/my-tool <<'E'
+write_script tools/my-tool <<'E'
 echo "my tool"
 E
-script tooled <<'E'
+write_script tooled <<'E'
 tidemark step tool --effect pure -- my-tool || exit
 [ -e go ] || exit 3
 my-tool
@@ -278,7 +266,7 @@ check_is 'a resume has the PATH of the first run' 'my tool
 my tool' "$(bare resume tooled 2>&1)"
 rm go
 check_is 'one that it does not find is not found' 127 "$(bare exec --session tooled3 -- my-tool >/dev/null 2>&1; echo $?)"
-script tools/tidemark <<'E'
+write_script tools/tidemark <<'E'
 echo another
 E
 check_is 'another tidemark of that PATH does not take its place' step "$(PATH="$work/tools:$PATH" "$TIDE_BIN" exec --session other -- ./plain 2>/dev/null | head -n 1)"
@@ -292,7 +280,7 @@ if [ $? -eq 77 ]; then
     skip 'killed behind every commit' 'nothing can be traced here'
     finish
 fi
-script durable <<'E'
+write_script durable <<'E'
 pay='echo "$TIDEMARK_IDEMPOTENCY_KEY" >>"$TEST_LEDGER"'
 look='grep -qx "$TIDEMARK_IDEMPOTENCY_KEY" "$TEST_LEDGER"'
 tidemark step pay --probe "$look" -- sh -c "$pay" || exit

@@ -8,15 +8,6 @@ PATH="$(dirname "$TIDE_BIN"):$PATH"
 TIDEMARK_STORE=$(store_at "$work/s")
 export PATH TIDEMARK_STORE
 
-# script NAME: a program of this name from standard input.
-script() {
-    { echo '#!/bin/bash'; cat; } >"$1"
-    chmod +x "$1"
-}
-# events ID KIND: how many there are.
-events() {
-    tidemark log show "$1" | grep -c "\"kind\":\"$2\""
-}
 lines() {
     wc -l <"$1" 2>/dev/null || echo 0
 }
@@ -42,7 +33,7 @@ refuses_as 'too much output' 2 'INVALID|argument||max_output||' step a --max-out
 refuses_as 'a size that is none' 2 'INVALID|argument||max_output||' step a --max-output 1X -- true
 
 # ---- recorded and answered ----
-script answers <<'E'
+write_script answers <<'E'
 out=$(tidemark step one --effect pure -- sh -c 'echo ran >>ran; printf "a\nb\n\n"; exit 0')
 printf '%s' "$out" >got
 tidemark step two -- sh -c 'echo ran >>ran2; printf "x\377\0y"; exit 3' >bytes
@@ -63,12 +54,12 @@ check_is 'so does the exit status of a failed once' 3 "$(cat status)"
 check_is 'which is not run again either' 1 "$(lines ran2)"
 check_is 'each use of a name in a loop is a step of its own' '1 2 3' "$(tr '\n' ' ' <loop | sed 's/ $//')"
 check_is 'and none was run again' 3 "$(lines ran3)"
-check_is 'a start for each' 5 "$(events a tool.started)"
+check_is 'a start for each' 5 "$(count a tool.started)"
 tidemark log show a | grep '"tool":"two"' | grep -c '"output_base64":"eP8AeQ=="' >n
 check_is 'the log has the bytes as base64' 1 "$(cat n)"
 
 # A failed step that may be done again is; a failed once is, when a person says so.
-script fails <<'E'
+write_script fails <<'E'
 tidemark step p --effect pure -- sh -c 'echo ran >>p.ran; exit 1'
 tidemark step o -- sh -c 'echo ran >>o.ran; exit 4'
 exit $?
@@ -87,7 +78,7 @@ check_end 'with --retry it runs' 4 tidemark resume f --retry o
 check_is 'once more' 2 "$(lines o.ran)"
 
 # ---- environment ----
-script environment <<'E'
+write_script environment <<'E'
 tidemark step e --effect idempotent -- sh -c 'echo "$TIDEMARK_IDEMPOTENCY_KEY $TIDEMARK_ATTEMPT"' >env
 tidemark step outer --effect pure -- sh -c 'tidemark step inner --effect pure -- echo nested' >nested
 echo "$TIDEMARK_SESSION_ID $TIDEMARK_RUN_ID" >ids
@@ -98,14 +89,14 @@ check_is 'steps may be nested' nested "$(cat nested)"
 check_is "the ids are there" "e $(tidemark sessions show e --json | json "\$.run.run_id")" "$(cat ids)"
 
 # ---- retries ----
-script again <<'E'
+write_script again <<'E'
 tidemark step r --effect idempotent --retries 2 -- sh -c 'echo "$TIDEMARK_IDEMPOTENCY_KEY" >>r.keys; [ "$TIDEMARK_ATTEMPT" -ge 2 ] && echo done'
 E
 check_is 'the third attempt succeeds' 'done' "$(tidemark exec --session r -- ./again 2>err)"
 check_is 'three attempts' 3 "$(lines r.keys)"
 check_is 'with the same key' 1 "$(sort -u r.keys | wc -l)"
 check 'and it says that it tries again' grep -q 'tried again' err
-script once_again <<'E'
+write_script once_again <<'E'
 tidemark step r --retries 2 -- true
 E
 check_end 'once and retries do not go together' 2 tidemark exec --session r2 -- ./once_again
@@ -117,7 +108,7 @@ one() {
     shift 3
     n=$RANDOM$RANDOM
     printf '%s\0' "$@" | tee args >"args.$n"
-    script step_of_args <<'E'
+    write_script step_of_args <<'E'
 mapfile -d '' -t args <"$1"
 tidemark step x "${args[@]}"
 status=$?
@@ -135,7 +126,7 @@ one 'a time limit of a once' 124 'took longer than 200ms' --timeout 200ms -- sle
 one 'one that ignores SIGTERM' 124 'took longer' --effect pure --timeout 200ms -- sh -c "trap '' TERM; while :; do sleep 1; done"
 one '100 MiB of output' 1 'printed more than 16 MiB: redirect it into a file, or allow more (max_output)' --effect pure -- head -c 104857600 /dev/zero
 # What must happen once has happened, however much it said: it is recorded with the beginning of that.
-script talks <<'E'
+write_script talks <<'E'
 tidemark step talk --max-output 10 -- sh -c 'echo ran >>talk.ran; printf "éééééé"; exit "$1"' sh "$1" >said
 echo $? >talk.status
 [ -e again ] || exit 9
@@ -150,8 +141,8 @@ for status in 0 3; do
     tidemark resume "talk$status" >/dev/null 2>err
     check_is 'and so again when it is resumed, without being run' "$status|ééééé|1" "$(cat talk.status)|$(cat said)|$(lines talk.ran)"
 done
-check_is 'what is completed is no failure' '1|0' "$(events talk0 tool.completed)|$(events talk0 tool.failed)"
-script mid_character <<'E'
+check_is 'what is completed is no failure' '1|0' "$(count talk0 tool.completed)|$(count talk0 tool.failed)"
+write_script mid_character <<'E'
 tidemark step talk --max-output 9 -- printf 'éééééé'
 E
 check_is 'no character is cut in two' 'éééé' "$(tidemark exec --session mid -- ./mid_character 2>/dev/null)"
@@ -169,20 +160,20 @@ check 'and the holder is gone' wait_for gone "$(cat left)"
 one 'more than one record of the store may hold' 1 'more than one record of the store may hold' --effect pure --max-output 48M -- head -c 50331648 /dev/zero
 one 'a binary that prints nothing' 0 '' --effect pure -- true
 
-script fallback <<'E'
+write_script fallback <<'E'
 tidemark step a --effect pure -- ./nothing 2>/dev/null || tidemark step a --effect pure -- echo fallback
 E
 check_is 'a program that is missing is no attempt: the name is free' fallback "$(tidemark exec --session fb -- ./fallback)"
 
-script reader_gone <<'E'
+write_script reader_gone <<'E'
 tidemark step big --effect pure -- sh -c 'echo ran >>big.ran; yes | head -c 1000000' | head -n 1
 exit 0
 E
 check_is 'a reader that goes away gets its line' y "$(tidemark exec --session g -- ./reader_gone 2>/dev/null)"
-check_is 'the step is recorded all the same' 1 "$(events g tool.completed)"
+check_is 'the step is recorded all the same' 1 "$(count g tool.completed)"
 
 # ---- arguments that changed ----
-script changed <<'E'
+write_script changed <<'E'
 tidemark step c --effect pure -- echo "$(cat word)" || exit
 [ -e go ] || exit 1
 E
@@ -196,7 +187,7 @@ check_is 'unless they are accepted: what is recorded answers' one "$(tidemark re
 
 # ---- cut ----
 # The step's process alone is killed: its program dies, the log says so.
-script cut <<'E'
+write_script cut <<'E'
 tidemark step k --effect "$(cat effect)" -- sh -c 'echo ran >>k.ran; echo $$ >k.pid; [ -e go ] && exit 0; exec sleep 1000' &
 step=$!
 echo $step >step.pid
@@ -219,16 +210,16 @@ for effect in pure once; do
     runs=$(lines k.ran)
     if [ "$effect" = pure ]; then
         check_is 'a pure one is run again' 2 "$runs"
-        check_is 'it was recorded as failed' 1 "$(events cut-pure tool.failed)"
+        check_is 'it was recorded as failed' 1 "$(count cut-pure tool.failed)"
     else
         check_is 'a once is not run again' 1 "$runs"
-        check_is 'it was recorded as unknown' 1 "$(events cut-once tool.unknown)"
+        check_is 'it was recorded as unknown' 1 "$(count cut-once tool.unknown)"
         check 'and that is said' grep -q "step 'k': outcome unknown" err
     fi
 done
 
 # exec alone is killed: everything below it dies; resume answers what was finished.
-script killed <<'E'
+write_script killed <<'E'
 echo $$ >program.pid
 tidemark step done --effect pure -- sh -c 'echo ran >>done.ran; echo result'
 tidemark step "$1" --effect "$1" --probe 'cat probe.out 2>/dev/null; exit "$(cat probe)"' -- sh -c 'echo ran >>inner.ran; echo $$ >inner.pid; [ -e go ] || exec sleep 1000; echo fresh'
@@ -270,7 +261,7 @@ check_is 'a cut idempotent step runs again' 'result
 fresh' "$(tidemark resume k-idempotent)"
 
 # ---- in parallel ----
-script parallel <<'E'
+write_script parallel <<'E'
 for i in 1 2 3 4 5 6; do tidemark step "p$i" --effect pure -- sh -c "echo $i" & done
 wait
 tidemark step same --effect pure -- sh -c 'echo up >up; while [ ! -e down ]; do :; done' &
@@ -285,7 +276,7 @@ check_is 'the same name twice in parallel is refused' 'same: 2' "$(cat same)"
 check 'with a reason' grep -q "step 'same' is already running" err
 
 # ---- memory ----
-script memory <<'E'
+write_script memory <<'E'
 tidemark set a=text
 tidemark set b:='{"x": [1, 2]}'
 tidemark set 'c=with = and spaces'

@@ -12,10 +12,6 @@ logs=d/sessions
 has() {
     command -v "$1" >/dev/null
 }
-script() {
-    { echo '#!/bin/bash'; cat; } >"$1"
-    chmod +x "$1"
-}
 gone() {
     [ ! -r "/proc/$1/stat" ] || grep -q ') Z ' "/proc/$1/stat"
 }
@@ -209,7 +205,7 @@ fi
 
 # ---- kill -9, and resume ----
 fresh
-script twice <<'E'
+write_script twice <<'E'
 tidemark step first -- sh -c 'echo first >>ledger'
 echo $$ >twice.pid
 until [ -e go ]; do sleep 0.02; done

@@ -8,19 +8,12 @@ PATH="$(dirname "$TIDE_BIN"):$PATH"
 TIDEMARK_STORE=$(store_at "$work/s")
 export PATH TIDEMARK_STORE
 
-script() {
-    { echo '#!/bin/bash'; cat; } >"$1"
-    chmod +x "$1"
-}
-status_of() {
-    tidemark sessions show "$1" --json | json '$.status'
-}
 # token_of FILE: the token in what was said.
 token_of() {
     grep -o 'rt_[A-Za-z0-9_.-]*' "$1" | head -n 1
 }
 
-script asks <<'E'
+write_script asks <<'E'
 echo $$ >asks.pid
 tidemark step before --effect pure -- sh -c 'echo ran >>before.ran'
 answer=$(tidemark wait go --kind "${1:-input}" --question 'really?' ${2:+--deadline "$2"})
@@ -130,7 +123,7 @@ tidemark exec --session dl -- ./asks input 1h >/dev/null 2>err
 check 'a deadline is shown' grep -qE 'deadline  20[0-9-]+ [0-9]' err
 refuses_as 'a deadline that is none' 2 'INVALID|argument||deadline||' token rotate dl --deadline soon
 
-script late <<'E'
+write_script late <<'E'
 tidemark wait go --kind input --deadline "$(cat until)"
 [ -e go ] || exit 1
 E
@@ -161,7 +154,7 @@ check 'into a descriptor' grep -qxE 'rt_[^ ]+' token_file
 check_is 'and not printed then' '' "$(cat out)"
 
 # ---- a wait held back by steps ----
-script parallel <<'E'
+write_script parallel <<'E'
 tidemark step long --effect pure -- sh -c 'echo up >up; until [ -e down ]; do sleep 0.01; done; echo long' &
 until [ -e up ]; do :; done
 tidemark wait go --kind input &
@@ -177,12 +170,12 @@ touch down
 wait "$runner"
 check_is 'then it parks' 7 $?
 check_is 'the step was recorded first' 1 "$(tidemark log show par | grep -c '"tool":"long".*"output":"long')"
-script nested_run <<'E'
+write_script nested_run <<'E'
 tidemark step outer --effect pure -- tidemark exec --session inner-run -- ./asks
 echo "$?"
 E
 check_is 'a run inside a step of another may wait' 7 "$(tidemark exec --session outer-run -- ./nested_run 2>/dev/null)"
-script inside <<'E'
+write_script inside <<'E'
 tidemark step outer --effect pure -- tidemark wait go --kind input 2>inner.err
 echo "$?"
 E
@@ -190,7 +183,7 @@ check_is 'inside a step nothing can wait' 2 "$(tidemark exec --session in -- ./i
 check 'and that is said' grep -q 'a step cannot wait' inner.err
 
 # ---- sleep ----
-script sleeps <<'E'
+write_script sleeps <<'E'
 echo run >>sleeps.runs
 tidemark sleep nap "$(cat nap)"
 echo awake

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../seeded.h"
 #include "../store_kind.h"
 #include "damage.h"
 
@@ -25,11 +26,7 @@ void damage_seed(uint64_t seed, uint64_t number)
 
 uint64_t damage_next(uint64_t below)
 {
-    uint64_t z = rng += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (z ^ (z >> 31)) % below;
+    return seeded_next(&rng) % below;
 }
 
 const char *damage_tale(void)

@@ -430,6 +430,24 @@ static void it_sleeps_until_the_interval_is_over_or_the_next_is_due(void **state
     assert_int_equal(scheduler_time_left(&d->s, began, 5000, now()), 1000);
 }
 
+static void a_changing_store_is_looked_at_once_a_second(void **state)
+{
+    struct driver *d = driver_of(*state);
+    struct scheduler_wait w;
+
+    scheduler_wait_begin(&d->s, &w, 30000);
+    OK(scheduler_pass(&d->s, &err));
+    assert_int_equal(scheduler_wait_left(&d->s, &w, now()), 30000);
+    pass_time(300);
+    scheduler_woken(&d->s, &w, true);
+    assert_true(w.changed);
+    assert_int_equal(scheduler_wait_left(&d->s, &w, now()), 700);
+    pass_time(700);
+    assert_int_equal(scheduler_wait_left(&d->s, &w, now()), 0);
+    scheduler_wait_begin(&d->s, &w, 10); /* so often at most */
+    assert_int_equal(scheduler_wait_left(&d->s, &w, now()), 1000);
+}
+
 static void the_policy_is_a_word(void **state)
 {
     static const struct {
@@ -476,6 +494,7 @@ int main(void)
         TEST(whoever_stops_it_leaves_nothing_running),
         TEST(a_dry_run_starts_and_writes_nothing),
         TEST(it_sleeps_until_the_interval_is_over_or_the_next_is_due),
+        TEST(a_changing_store_is_looked_at_once_a_second),
         TEST(the_policy_is_a_word),
     };
 

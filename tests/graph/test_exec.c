@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running graphs: what runs, in which order, how often; what the memory holds; what is left after a failure and a cut. */
-#include "graphs.h"
+#include "lives.h"
 
 #define GRAPH(rest) "{\"tidemark_graph\":1,\"id\":\"g\"," rest "}"
 #define WORK(id, more)                                                                                                 \
     "{\"id\":\"" id "\",\"type\":\"function\",\"callback\":\"work\",\"outputs\":[\"" id "\"]" more "}"
 #define EDGE(from, to) "{\"from\":\"" from "\",\"to\":\"" to "\"}"
 #define WHEN(from, to, when, more) "{\"from\":\"" from "\",\"to\":\"" to "\",\"when\":\"" when "\"" more "}"
-
-static const struct tide_agent_options quick = {.size = sizeof quick, .retry_base_delay_ms = 1};
 
 /* Runs it in a new session; what it came to. The memory is put into *ret. */
 static enum tide_code run(struct world *w, const char *json, const char *memory, char **ret, struct tide_err *why)
@@ -163,53 +161,6 @@ static void graphs_run_as_they_say(void **state)
 }
 
 /* ---- failing, going on ---- */
-
-struct life {
-    struct world w;
-    tide_graph *g;
-    char session[TIDE_ID_SIZE], token[TIDE_TOKEN_SIZE];
-    char *memory;
-    struct tide_err err;
-};
-
-static void begin(struct life *l, const char *json)
-{
-    memset(l, 0, sizeof *l);
-    world_open(&l->w);
-    l->g = world_graph(&l->w, json);
-}
-
-static void end(struct life *l)
-{
-    tide_graph_free(l->g);
-    free(l->memory);
-    world_close(&l->w);
-}
-
-static enum tide_code go(struct life *l, const struct tide_graph_options *given)
-{
-    struct tide_graph_options opt =
-        given ? *given : (struct tide_graph_options){.size = sizeof(struct tide_graph_options)};
-    struct tide_graph_result result = {0};
-    tide_session *s = NULL;
-    bool first = !l->session[0];
-    enum tide_code code;
-
-    opt.agent = &quick;
-    opt.event = world_hear;
-    opt.arg = &l->w;
-    if (first)
-        OK(tide_session_create(l->w.store, NULL, NULL, &s, &err));
-    else
-        OK(tide_session_open(l->w.store, l->session, TIDE_SESSION_APPEND, &s, &err));
-    snprintf(l->session, sizeof l->session, "%s", tide_session_id(s));
-    code = (first ? tide_graph_run : tide_graph_resume)(s, l->g, &opt, &result, &l->err);
-    tide_session_close(s);
-    free(l->memory);
-    l->memory = result.memory.ptr;
-    memcpy(l->token, result.token, sizeof l->token);
-    return code;
-}
 
 static void expect_calls(struct life *l, const char *want)
 {

@@ -3,7 +3,7 @@
  * What went wrong once while graphs ran: ways by which a secret came to the disk, answers that went to another question,
  * limits that were not kept, work that grew with the square of the graph. Graphs stand here with ' for ".
  */
-#include "graphs.h"
+#include "lives.h"
 
 #define SECRET "hunter2-in-clear"
 #define HEAD "{'tidemark_graph':1,'id':'g','max_steps':0,"
@@ -19,14 +19,6 @@ static char *quoted(const char *text)
     return out;
 }
 
-struct life {
-    struct world w;
-    tide_graph *g;
-    char session[TIDE_ID_SIZE];
-    char *memory;
-    struct tide_err err;
-};
-
 static enum tide_code give_key(void *arg, const struct tide_node_call *call, struct tide_text *ret,
                                struct tide_err *err)
 {
@@ -41,46 +33,13 @@ static enum tide_code give_key(void *arg, const struct tide_node_call *call, str
     return TIDE_OK;
 }
 
-static void begin(struct life *l, const char *graph)
+/* Written with ' for " and with a callback that gives secrets. */
+static void begin_quoted(struct life *l, const char *graph)
 {
     AUTO(mem_freep) char *json = quoted(graph);
 
-    memset(l, 0, sizeof *l);
-    world_open(&l->w);
-    l->g = world_graph(&l->w, json);
+    begin(l, json);
     OK(tide_graph_add_callback(l->g, "key", give_key, NULL, &err));
-}
-
-static void end(struct life *l)
-{
-    tide_graph_free(l->g);
-    free(l->memory);
-    world_close(&l->w);
-}
-
-static enum tide_code go(struct life *l, const struct tide_graph_options *given)
-{
-    static const struct tide_agent_options quick = {.size = sizeof quick, .retry_base_delay_ms = 1};
-    struct tide_graph_options opt =
-        given ? *given : (struct tide_graph_options){.size = sizeof(struct tide_graph_options)};
-    struct tide_graph_result result = {0};
-    tide_session *s = NULL;
-    bool first = !l->session[0];
-    enum tide_code code;
-
-    opt.agent = opt.agent ? opt.agent : &quick;
-    opt.event = world_hear;
-    opt.arg = &l->w;
-    if (first)
-        OK(tide_session_create(l->w.store, NULL, NULL, &s, &err));
-    else
-        OK(tide_session_open(l->w.store, l->session, TIDE_SESSION_APPEND, &s, &err));
-    snprintf(l->session, sizeof l->session, "%s", tide_session_id(s));
-    code = (first ? tide_graph_run : tide_graph_resume)(s, l->g, &opt, &result, &l->err);
-    tide_session_close(s);
-    free(l->memory);
-    l->memory = result.memory.ptr;
-    return code;
 }
 
 static void expect_no_secret(struct life *l, const char *what)
@@ -138,7 +97,7 @@ static void a_secret_that_a_node_gives_is_stored_nowhere(void **state)
         char script[400];
         const struct tide_agent_options agent = {.size = sizeof agent, .provider = "script", .script = script};
 
-        begin(&l, rows[i].graph);
+        begin_quoted(&l, rows[i].graph);
         write_script(&l, script, "{'turns':[{'text':'yes'}],'repeat':true}");
         assert_int_equal(
             go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .agent = &agent}), TIDE_OK);
@@ -178,8 +137,9 @@ static void what_a_run_excludes_is_excluded_when_it_goes_on(void **state)
     struct life l;
 
     (void)state;
-    begin(&l, HEAD "'entry':'a','nodes':[{'id':'a','type':'function','program':['sh','-c','cat >/dev/null; exit 1'],"
-                   "'inputs':['token'],'retries':0}]}");
+    begin_quoted(&l,
+                 HEAD "'entry':'a','nodes':[{'id':'a','type':'function','program':['sh','-c','cat >/dev/null; exit 1'],"
+                      "'inputs':['token'],'retries':0}]}");
     assert_int_equal(go(&l, &first), TIDE_FAILED);
     assert_int_equal(go(&l, NULL), TIDE_INVALID); /* it is asked for again */
     assert_non_null(strstr(l.err.msg, "never stored"));
@@ -204,7 +164,7 @@ static void a_run_cannot_exclude_what_its_graph_stores(void **state)
     for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
         struct life l;
 
-        begin(&l, graphs[i]);
+        begin_quoted(&l, graphs[i]);
         assert_int_equal(go(&l, &opt), TIDE_INVALID);
         assert_non_null(strstr(l.err.msg, "'token' is never to be stored"));
         end(&l);
@@ -216,8 +176,8 @@ static void an_output_that_cannot_be_read_is_not_shown_where_a_secret_is_due(voi
     struct life l;
 
     (void)state;
-    begin(&l, HEAD "'entry':'a','nodes':[{'id':'a','type':'function','program':['cut','-c1-24','k.json'],"
-                   "'outputs':['api_key'],'retries':0}]}");
+    begin_quoted(&l, HEAD "'entry':'a','nodes':[{'id':'a','type':'function','program':['cut','-c1-24','k.json'],"
+                          "'outputs':['api_key'],'retries':0}]}");
     {
         char path[400];
         FILE *f;
@@ -251,7 +211,7 @@ static void two_questions_with_long_names_are_two_questions(void **state)
     struct life l;
 
     (void)state;
-    begin(&l, graph);
+    begin_quoted(&l, graph);
     assert_int_equal(go(&l, NULL), TIDE_WAITING);
     assert_int_equal(
         go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .input = "\"yes\""}),
@@ -269,8 +229,8 @@ static void a_long_question_is_asked_whole(void **state)
     struct life l;
 
     (void)state;
-    begin(&l, HEAD "'entry':'h','nodes':[{'id':'h','type':'human_input','question':'send this? {letter}',"
-                   "'inputs':['letter'],'outputs':['said']}]}");
+    begin_quoted(&l, HEAD "'entry':'h','nodes':[{'id':'h','type':'human_input','question':'send this? {letter}',"
+                          "'inputs':['letter'],'outputs':['said']}]}");
     buf_add_str(&memory, STR("{\"letter\":\""));
     for (int i = 0; i < 5000; i++)
         buf_add_str(&memory, STR("ä"));
@@ -302,8 +262,8 @@ static void a_model_that_cannot_be_asked_fails_the_run_and_is_asked_again(void *
     const struct tide_graph_options opt = {.size = sizeof opt, .agent = &agent};
 
     (void)state;
-    begin(&l, HEAD "'entry':'a','nodes':[{'id':'a','type':'function','callback':'work','outputs':['a']}," USE
-                   "],'edges':[{'from':'a','to':'use','question':'on?'}]}");
+    begin_quoted(&l, HEAD "'entry':'a','nodes':[{'id':'a','type':'function','callback':'work','outputs':['a']}," USE
+                          "],'edges':[{'from':'a','to':'use','question':'on?'}]}");
     write_script(&l, script, "{'turns':[{'text':'x','fail':[{'status':401,'message':'no key'}]}],'repeat':true}");
     assert_int_equal(go(&l, &opt), TIDE_FAILED);
     assert_non_null(strstr(l.err.msg, "node 'a'"));
@@ -328,10 +288,11 @@ static void an_item_that_fails_at_once_takes_its_map_along(void **state)
     struct life l;
 
     (void)state;
-    begin(&l, HEAD
-          "'entry':'m','memory':{'l':[1,2,3,4,5]},'nodes':[{'id':'m','type':'map','over':'l','outputs':['z'],'node':{"
-          "'type':'lua','inputs':['item','nobody_sets_it'],'code':'return {z = 1}','outputs':['z']}}," USE
-          "],'edges':[{'from':'m','to':'use','on':'failure'}]}");
+    begin_quoted(
+        &l, HEAD
+        "'entry':'m','memory':{'l':[1,2,3,4,5]},'nodes':[{'id':'m','type':'map','over':'l','outputs':['z'],'node':{"
+        "'type':'lua','inputs':['item','nobody_sets_it'],'code':'return {z = 1}','outputs':['z']}}," USE
+        "],'edges':[{'from':'m','to':'use','on':'failure'}]}");
     assert_int_equal(go(&l, NULL), TIDE_OK);
     assert_string_equal(l.memory, "{\"l\":[1,2,3,4,5],\"y\":1}");
     end(&l);
@@ -378,11 +339,12 @@ static void what_happened_beside_an_item_that_failed_is_recorded(void **state)
     struct life l;
 
     (void)state;
-    begin(&l, HEAD
-          "'entry':'m','memory':{'l':[1,2]},'nodes':[{'id':'m','type':'map','over':'l','parallel':2,'outputs':['z'],"
-          "'node':{'type':'function','callback':'pay','effect':'once','outputs':['z']}},"
-          "{'id':'use','type':'function','callback':'pay','outputs':['z']}],"
-          "'edges':[{'from':'m','to':'use','on':'failure'}]}");
+    begin_quoted(
+        &l,
+        HEAD "'entry':'m','memory':{'l':[1,2]},'nodes':[{'id':'m','type':'map','over':'l','parallel':2,'outputs':['z'],"
+             "'node':{'type':'function','callback':'pay','effect':'once','outputs':['z']}},"
+             "{'id':'use','type':'function','callback':'pay','outputs':['z']}],"
+             "'edges':[{'from':'m','to':'use','on':'failure'}]}");
     OK(tide_graph_add_callback(l.g, "pay", fail_or_happen, &l.w, &err));
     assert_int_equal(go(&l, NULL), TIDE_OK);
     OK(tide_session_open(l.w.store, l.session, TIDE_SESSION_READ, &s, &err));
@@ -425,7 +387,7 @@ static void many_values_that_are_not_big_fill_the_memory_too(void **state)
     for (int i = 1; i < 80; i++)
         buf_addf(&graph, "%s{'from':'n%d','to':'n%d'}", i > 1 ? "," : "", i - 1, i);
     buf_add_str(&graph, STR("]}"));
-    begin(&l, buf_cstr(&graph));
+    begin_quoted(&l, buf_cstr(&graph));
     OK(tide_graph_add_callback(l.g, "much", give_much, NULL, &err));
     assert_int_equal(go(&l, NULL), TIDE_FAILED);
     assert_non_null(strstr(l.err.msg, "keep big data in files"));
@@ -452,7 +414,7 @@ static void many_nodes_that_wait_for_a_long_branch_do_not_slow_it_down(void **st
         buf_addf(&graph, ",{'from':'e','to':'w%d'},{'from':'s%d','to':'w%d'},{'from':'w%d','to':'use'}", i, STEPS - 1,
                  i, i);
     buf_add_str(&graph, STR("]}"));
-    begin(&l, buf_cstr(&graph));
+    begin_quoted(&l, buf_cstr(&graph));
     assert_int_equal(go(&l, NULL), TIDE_OK);
     assert_string_equal(l.memory, "{\"y\":1}");
     end(&l);

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -133,6 +134,17 @@ UNUSED static void spin_ns(int64_t ns)
     do {
         clock_gettime(CLOCK_MONOTONIC, &b);
     } while ((b.tv_sec - a.tv_sec) * 1000000000 + (b.tv_nsec - a.tv_nsec) < ns);
+}
+
+/* A process may follow its children: not everywhere. */
+UNUSED static bool may_trace(void)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 0 : CHILD_FAILED);
+    return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 #endif

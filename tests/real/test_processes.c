@@ -15,20 +15,10 @@ struct place {
 
 static int set_up(void **state)
 {
-    struct place *p = mem_zero(sizeof *p);
+    struct place *p = fixture_new(sizeof *p);
 
-    dir_make(p->dir);
     store_url_in(p->path, sizeof p->path, p->dir, "p");
     *state = p;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct place *p = *state;
-
-    dir_remove(p->dir);
-    free(p);
     return 0;
 }
 
@@ -481,7 +471,7 @@ static void a_stopped_writer_keeps_nobody_from_reading(void **state)
     }
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, fixture_remove)
 
 int main(void)
 {

@@ -18,20 +18,10 @@ struct place {
 
 static int set_up(void **state)
 {
-    struct place *p = mem_zero(sizeof *p);
+    struct place *p = fixture_new(sizeof *p);
 
-    dir_make(p->dir);
     store_url_in(p->path, sizeof p->path, p->dir, "p");
     *state = p;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct place *p = *state;
-
-    dir_remove(p->dir);
-    free(p);
     return 0;
 }
 
@@ -462,7 +452,7 @@ static void a_living_program_of_the_last_run_refuses_a_resume(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, fixture_remove)
     const struct CMUnitTest tests[] = {
         T(a_killed_run_is_interrupted_exactly_once),
         T(a_clean_stop_says_shutdown),

@@ -21,21 +21,11 @@ struct place {
 
 static int set_up(void **state)
 {
-    struct place *p = mem_zero(sizeof *p);
+    struct place *p = fixture_new(sizeof *p);
 
-    dir_make(p->dir);
     store_url_in(p->url, sizeof p->url, p->dir, "s");
     snprintf(p->mark, sizeof p->mark, "%s-mark", store_path(p->url));
     *state = p;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct place *p = *state;
-
-    dir_remove(p->dir);
-    free(p);
     return 0;
 }
 
@@ -166,16 +156,6 @@ static bool kill_at(struct child *c, int n)
     }
     child_kill(c);
     return true;
-}
-
-static bool may_trace(void)
-{
-    int status = 0;
-    pid_t pid = fork();
-
-    if (pid == 0)
-        _exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 0 : CHILD_FAILED);
-    return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 static int hold(const struct place *p)
@@ -481,12 +461,12 @@ static void many_processes_are_killed_and_stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(who_commits_for_others_is_killed_at_every_system_call, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_hands_over_is_killed_at_every_system_call, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_commits_for_others_is_killed_at_every_system_call, set_up, fixture_remove),
+        cmocka_unit_test_setup_teardown(who_hands_over_is_killed_at_every_system_call, set_up, fixture_remove),
         cmocka_unit_test_setup_teardown(who_is_stopped_while_it_commits_for_others_leaves_them_in_doubt, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_damaged_queue_costs_no_event, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(many_processes_are_killed_and_stopped, set_up, tear_down),
+                                        fixture_remove),
+        cmocka_unit_test_setup_teardown(a_damaged_queue_costs_no_event, set_up, fixture_remove),
+        cmocka_unit_test_setup_teardown(many_processes_are_killed_and_stopped, set_up, fixture_remove),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

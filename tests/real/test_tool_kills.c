@@ -60,16 +60,6 @@ static void mark_window(struct driver *d, const struct tide_agent_event *e)
     }
 }
 
-static bool may_trace(void)
-{
-    int status = 0;
-    pid_t pid = fork();
-
-    if (pid == 0)
-        _exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 0 : CHILD_FAILED);
-    return waitpid(pid, &status, 0) == pid && status == 0;
-}
-
 static int wait_stop(pid_t pid)
 {
     int status = 0;

@@ -144,23 +144,6 @@ static void fill(tide_session *s, int events, const char *body)
         OK(tide_session_append(s, 0, many, left < 500 ? (size_t)left : 500, NULL, &err));
 }
 
-static int add(void *arg, const char *bytes, size_t len)
-{
-    buf_add(arg, bytes, len);
-    return 0;
-}
-
-static struct buf export_of(tide_store *store, const char *id)
-{
-    struct buf out = BUF_INIT(SIZE_MAX / 4);
-    tide_session *s = NULL;
-
-    OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_session_export(s, add, NULL, &out, &err));
-    tide_session_close(s);
-    return out;
-}
-
 /* Every event with its seq, time, epoch, kind, body and digest. */
 static void same_in(tide_store *from, tide_store *to, const char *id)
 {

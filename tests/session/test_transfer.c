@@ -47,23 +47,6 @@ static int tear_down(void **state)
 
 /* ---- Files in memory ------------------------------------------------------------------------------------------ */
 
-static int add(void *arg, const char *bytes, size_t len)
-{
-    buf_add(arg, bytes, len);
-    return 0;
-}
-
-static struct buf export_of(tide_store *store, const char *id)
-{
-    struct buf out = BUF_INIT(SIZE_MAX / 4);
-    tide_session *s = NULL;
-
-    OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_session_export(s, add, NULL, &out, &err));
-    tide_session_close(s);
-    return out;
-}
-
 struct source {
     struct str left;
     size_t piece;

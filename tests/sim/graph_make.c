@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "../seeded.h"
 #include "graph.h"
 
 enum { EDGES = 8, MOST = 30, DEEP = 2 };
@@ -37,11 +38,7 @@ struct make {
 
 uint64_t rnd_below(struct rnd *r, uint64_t n)
 {
-    uint64_t z = r->s += 0x9e3779b97f4a7c15;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return (z ^ (z >> 31)) % n;
+    return seeded_next(&r->s) % n;
 }
 
 bool rnd_chance(struct rnd *r, unsigned percent)

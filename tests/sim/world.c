@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The machine and its processes: starting, dying, faults, reboots. */
+#include "../seeded.h"
 #include "world.h"
 
 #include <stdarg.h>
@@ -31,11 +32,7 @@ void world_done(struct world *w)
 
 uint64_t rnd(struct world *w, uint64_t n)
 {
-    uint64_t z = w->rng += 0x9e3779b97f4a7c15;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return (z ^ (z >> 31)) % n;
+    return seeded_next(&w->rng) % n;
 }
 
 bool chance(struct world *w, unsigned percent)

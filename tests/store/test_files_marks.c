@@ -19,11 +19,10 @@ struct fixture {
 static int set_up(void **state)
 {
     const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
-    struct fixture *f = mem_zero(sizeof *f);
+    struct fixture *f = fixture_new(sizeof *f);
     int status = 0;
     pid_t pid;
 
-    dir_make(f->dir);
     snprintf(f->url, sizeof f->url, "files:%s/s", f->dir);
     snprintf(f->log, sizeof f->log, "%s/s/sessions/held.messages.jsonl", f->dir);
     snprintf(f->mark, sizeof f->mark, "%s/s/sessions/held.mark", f->dir);
@@ -41,15 +40,6 @@ static int set_up(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-
-    dir_remove(f->dir);
-    free(f);
     return 0;
 }
 
@@ -212,7 +202,7 @@ static void marks_of_version_2_hold_and_are_replaced_when_written(void **state)
     assert_int_equal(read_it(f, &last), TIDE_CORRUPT);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, fixture_remove)
 
 int main(void)
 {

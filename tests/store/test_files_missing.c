@@ -47,11 +47,10 @@ static void copy(const char *from, const char *to)
 static int set_up(void **state)
 {
     const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
-    struct fixture *f = mem_zero(sizeof *f);
+    struct fixture *f = fixture_new(sizeof *f);
     int status = 0;
     pid_t pid;
 
-    dir_make(f->dir);
     snprintf(f->url, sizeof f->url, "files:%s/s", f->dir);
     snprintf(f->kept, sizeof f->kept, "%s/kept", f->dir);
     pid = fork();
@@ -67,15 +66,6 @@ static int set_up(void **state)
     assert_int_equal(status, 0);
     copy(store_path(f->url), f->kept);
     *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-
-    dir_remove(f->dir);
-    free(f);
     return 0;
 }
 
@@ -230,7 +220,7 @@ static void files_of_the_store_that_are_gone_do_no_harm(void **state)
     }
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, fixture_remove)
 
 int main(void)
 {

@@ -18,20 +18,10 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    struct fixture *f = mem_zero(sizeof *f);
+    struct fixture *f = fixture_new(sizeof *f);
 
-    dir_make(f->dir);
     store_url_in(f->url, sizeof f->url, f->dir, "t");
     *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-
-    dir_remove(f->dir);
-    free(f);
     return 0;
 }
 
@@ -243,7 +233,7 @@ static void a_store_that_is_refused_stays_as_it_is(void **state)
     }
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, fixture_remove)
 
 int main(void)
 {

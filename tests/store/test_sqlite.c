@@ -17,21 +17,11 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    struct fixture *f = mem_zero(sizeof *f);
+    struct fixture *f = fixture_new(sizeof *f);
 
-    dir_make(f->dir);
     snprintf(f->path, sizeof f->path, "%s/new/s.db", f->dir);
     snprintf(f->wal, sizeof f->wal, "%s-wal", f->path);
     *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-
-    dir_remove(f->dir);
-    free(f);
     return 0;
 }
 
@@ -885,7 +875,7 @@ static void a_big_value_is_the_same_only_byte_for_byte(void **state)
     GIVES(TIDE_CORRUPT, read_large(f, user, "one", 'x'));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, fixture_remove)
 
 int main(void)
 {

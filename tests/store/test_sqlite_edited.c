@@ -13,21 +13,11 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    struct fixture *f = mem_zero(sizeof *f);
+    struct fixture *f = fixture_new(sizeof *f);
 
-    dir_make(f->dir);
     snprintf(f->path, sizeof f->path, "%s/s.db", f->dir);
     snprintf(f->kept, sizeof f->kept, "%s/kept.db", f->dir);
     *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-
-    dir_remove(f->dir);
-    free(f);
     return 0;
 }
 
@@ -595,7 +585,7 @@ static void a_result_that_was_changed_with_its_digest_answers_no_step(void **sta
     }
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, fixture_remove)
 
 int main(void)
 {

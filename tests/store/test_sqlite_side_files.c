@@ -16,20 +16,10 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    struct fixture *f = mem_zero(sizeof *f);
+    struct fixture *f = fixture_new(sizeof *f);
 
-    dir_make(f->dir);
     snprintf(f->path, sizeof f->path, "%s/s.db", f->dir);
     *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-
-    dir_remove(f->dir);
-    free(f);
     return 0;
 }
 
@@ -391,7 +381,7 @@ static void who_closes_while_another_reads_leaves_nothing_to_mend(void **state)
     expect_usable(f);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, fixture_remove)
 
 int main(void)
 {

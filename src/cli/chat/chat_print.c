@@ -17,9 +17,8 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "terminal/progress.h"
-#include "cli/report.h"
 #include "cli/next_command.h"
-#include "engine/shapes.h"
+#include "engine/run_report.h"
 #include "engine/streamed_event.h"
 
 /* ---- as it happens ---- */
@@ -121,24 +120,13 @@ static void put_result(struct chat_printing *p, enum tide_code code, const struc
 {
     AUTO(buf_done) struct buf line = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&line);
-    bool waits = code == TIDE_WAITING;
-    struct chat_report report = {
-        .type = p->how == PRINT_STREAM ? "result" : NULL,
-        .session_id = tide_session_id(p->chat->session),
-        .status = code == TIDE_OK          ? "completed"
-                  : code == TIDE_WAITING   ? "waiting"
-                  : code == TIDE_CANCELLED ? "stopped"
-                  : code == TIDE_NOT_FOUND ? "idle"
-                                           : "failed",
-        .durability = degraded_events(p->chat->session) ? "degraded" : "full",
-        .answer = {answer->ptr, answer->len},
-        .question = waits ? message : NULL,
-        .message = code && !waits ? message : NULL,
-        .resume_token = waits ? tide_agent_token(p->chat->agent) : NULL,
-        .turns = p->turns,
-    };
+    struct chat_report report;
 
-    report.has_usage = tide_session_get_usage(p->chat->session, 0, &report.usage, NULL) == TIDE_OK;
+    chat_report_fill(&report, p->chat->session, code, message);
+    report.type = p->how == PRINT_STREAM ? "result" : NULL;
+    report.answer = (struct str){answer->ptr, answer->len};
+    report.resume_token = code == TIDE_WAITING ? tide_agent_token(p->chat->agent) : NULL;
+    report.turns = p->turns;
     shape_put(&o, &shape_chat, &report);
     put_line(p, &line);
 }

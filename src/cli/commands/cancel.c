@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark cancel: ends the run of a session, whoever runs it. */
 #include "cli/cli.h"
+#include "engine/session_words.h"
 #include "engine/shapes.h"
 
-static const struct {
-    const char *word, *text;
-} how_words[] = {
-    [TIDE_CANCEL_NOTHING] = {"nothing", "had nothing to cancel: it is unchanged"},
-    [TIDE_CANCEL_DONE] = {"done", "was cancelled"},
-    [TIDE_CANCEL_ANSWERED] = {"answered", "was cancelled: its process has ended it"},
-    [TIDE_CANCEL_FORCED] = {"forced", "was cancelled: its process did not respond, so it lost the right to write"},
+static const char *const how_text[] = {
+    [TIDE_CANCEL_NOTHING] = "had nothing to cancel: it is unchanged",
+    [TIDE_CANCEL_DONE] = "was cancelled",
+    [TIDE_CANCEL_ANSWERED] = "was cancelled: its process has ended it",
+    [TIDE_CANCEL_FORCED] = "was cancelled: its process did not respond, so it lost the right to write",
 };
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
@@ -21,10 +20,10 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         tide_session_cancel(cli->store, id, "local", args_text(&cli->args, "reason"), 0, &how, err))
         return err->code;
     if (!cli->out.json) {
-        outf(&cli->out, "session %s %s\n", id, how_words[how].text);
+        outf(&cli->out, "session %s %s\n", id, how_text[how]);
         return TIDE_OK;
     }
-    out_shape(&cli->out, &shape_cancelled, &(struct command_result){.session_id = id, .word = how_words[how].word});
+    out_shape(&cli->out, &shape_cancelled, &(struct command_result){.session_id = id, .word = cancelled_word(how)});
     return TIDE_OK;
 }
 

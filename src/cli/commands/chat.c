@@ -101,7 +101,7 @@ static enum tide_code check_empty(const struct args *a, struct tide_err *err)
     return TIDE_OK;
 }
 
-static enum tide_code check(const struct chat_want *w, bool screen, struct tide_err *err)
+static enum tide_code check_options(const struct chat_want *w, bool screen, struct tide_err *err)
 {
     if (w->pick && !screen)
         return args_refuse(err, "resume",
@@ -155,7 +155,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     w.who.no_tools = args_on(a, "no-tools");
     w.who.refresh_prompt = args_on(a, "refresh-prompt");
     w.who.max_turns = args_int(a, "max-turns", 0);
-    if (check(&w, screen && !args_on(a, "watch"), err) || check_empty(a, err) || check_pairs(cli, &w, err))
+    if (check_options(&w, screen && !args_on(a, "watch"), err) || check_empty(a, err) || check_pairs(cli, &w, err))
         return err->code;
     if (args_on(a, "watch"))
         return chat_watch(cli, &w, err);

@@ -29,8 +29,7 @@
 #include "engine/session_words.h"
 #include "engine/shapes.h"
 
-#define CHANGE_MS 1000    /* a changing store is looked at so often at most */
-#define INTERVAL_MS 30000 /* and a silent one so often at least */
+#define INTERVAL_MS 30000 /* a silent store is looked at so often at least */
 #define MAX_RESUMES 3
 #define MAX_JOBS 2
 #define TOKEN_SINK 3
@@ -292,7 +291,7 @@ static void job_found(void *arg, const struct tide_recovered *what, bool resumes
 /* ---- once, and for ever -------------------------------------------------------------------------------------------- */
 
 /* Here, and not by a process that outlives this one: a service manager would end it. */
-static void notify(struct recovering *r)
+static void send_notifications(struct recovering *r)
 {
     struct tide_err err;
 
@@ -311,7 +310,7 @@ static enum tide_code recover_once(struct recovering *r, struct tide_err *err)
     if (flushed)
         return code ? code : flushed;
     scheduler_finish(&r->s);
-    notify(r);
+    send_notifications(r);
     if (!code && stop_signal)
         code = tide_fail(err, TIDE_CANCELLED, "stopped");
     if (code && code != TIDE_CORRUPT) /* one damaged is told last: the others were looked at */
@@ -335,23 +334,15 @@ static void say_trouble(struct recovering *r, enum tide_code code, struct tide_e
         say_err(err);
 }
 
-/* Sleeps until the next pass: by the clock, or because the store has changed and the last pass was a second ago. */
-static void wait_for_work(struct recovering *r, tide_watch *watch, int64_t began_ms, int64_t interval_ms)
+/* Sleeps until the next pass. */
+static void wait_for_work(struct recovering *r, tide_watch *watch, struct scheduler_wait *w)
 {
     struct pollfd p = {.fd = tide_watch_fd(watch), .events = POLLIN};
-    int64_t left, badly = r->s.ended_badly;
-    bool changed = false;
+    int64_t left;
 
-    while (!stop_signal && (left = scheduler_time_left(&r->s, began_ms, interval_ms, wall_ms())) > 0) {
-        int64_t soonest = began_ms + CHANGE_MS - monotonic_ms(); /* it may be changing all the time */
-        bool in_line = r->s.n > r->s.running && r->s.running < (size_t)r->s.max_at_once; /* no room for a process */
-
-        if (changed && soonest <= 0)
-            return;
-        left = changed && soonest < left ? soonest : in_line && CHANGE_MS < left ? CHANGE_MS : left;
-        (void)!await_any(&p, changed ? 0 : 1, left);
-        scheduler_step(&r->s);
-        changed |= p.revents || r->s.ended_badly != badly; /* is it still to go on, or was somebody else faster? */
+    while (!stop_signal && (left = scheduler_wait_left(&r->s, w, wall_ms())) > 0) {
+        (void)!await_any(&p, w->changed ? 0 : 1, left);
+        scheduler_woken(&r->s, w, p.revents != 0);
     }
 }
 
@@ -374,11 +365,12 @@ static enum tide_code watch_store(struct recovering *r, int64_t interval_ms, str
     if (!code && isatty(STDERR_FILENO) && !r->cli->out.json)
         fprintf(stderr, "tidemark: watching %s; Ctrl-C ends it\n", store_url_path(buf_cstr(&r->url)));
     while (!stop_signal && !code) {
+        struct scheduler_wait wait;
         struct tide_err trouble;
-        int64_t began_ms = monotonic_ms();
         enum tide_code passed;
         int seen;
 
+        scheduler_wait_begin(&r->s, &wait, interval_ms);
         (void)!tide_watch_wait(changes, 0, &seen, NULL); /* what changes from here on wakes the wait */
         passed = scheduler_pass(&r->s, &trouble);
         if (!(passed == TIDE_CANCELLED && stop_signal))
@@ -386,7 +378,7 @@ static enum tide_code watch_store(struct recovering *r, int64_t interval_ms, str
         code = out_flush(&r->cli->out, err);
         scheduler_step(&r->s);
         if (!code)
-            wait_for_work(r, changes, began_ms, interval_ms);
+            wait_for_work(r, changes, &wait);
     }
     scheduler_finish(&r->s);
     return code;
@@ -439,8 +431,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     code = code ? code : cli_store_url(cli, &r.url, err);
     r.s.store = cli->store;
     if (!code)
-        code = args_on(args, "watch") ? watch_store(&r, interval < CHANGE_MS ? CHANGE_MS : interval, err)
-                                      : recover_once(&r, err);
+        code = args_on(args, "watch") ? watch_store(&r, interval, err) : recover_once(&r, err);
     scheduler_done(&r.s);
     buf_done(&r.url);
     return code;

@@ -181,7 +181,7 @@ static void take_given(const struct args *args, struct resuming *r)
     r->core.ask.given = r->given;
 }
 
-static enum tide_code take(struct cli *cli, struct resuming *r, struct tide_err *err)
+static enum tide_code take_options(struct cli *cli, struct resuming *r, struct tide_err *err)
 {
     const struct args *a = &cli->args;
     AUTO(mem_freep) const char **sets = args_all(a, "set");
@@ -268,7 +268,7 @@ static enum tide_code run_or_send(struct cli *cli, struct resuming *r, struct ti
 {
     const char *message = NULL;
 
-    if (take(cli, r, err) || take_request(cli, r, &message, err))
+    if (take_options(cli, r, err) || take_request(cli, r, &message, err))
         return err->code;
     if (!message)
         return resume_and_print(cli, r, err);

@@ -118,21 +118,13 @@ static enum tide_code take_memory(const struct cli *cli, struct buf *json, struc
 
 static enum tide_code take_checkpoints(const struct cli *cli, struct buf *json, struct tide_err *err)
 {
-    static const char *const none[] = {"checkpoint_on_node_start=false",
-                                       "checkpoint_on_node_complete=false",
-                                       "checkpoint_on_edge=false",
-                                       "checkpoint_on_loop_iteration=false",
-                                       "checkpoint_every_n_iterations=0",
-                                       "slow_node_ms=0",
-                                       "memory_delta_keys=0",
-                                       "risky_nodes=[]",
-                                       NULL};
     AUTO(mem_freep) const char **given = args_all(&cli->args, "checkpoint");
     bool off = args_on(&cli->args, "no-checkpoints");
 
     if (off && given[0])
         return args_refuse(err, "no-checkpoints", "--no-checkpoints and --checkpoint: give one of them");
-    return graph_take_checkpoints("checkpoint", off ? none : given, true, args_text(&cli->args, "config"), json, err);
+    return graph_take_checkpoints("checkpoint", off ? graph_no_checkpoints : given, true,
+                                  args_text(&cli->args, "config"), json, err);
 }
 
 static enum tide_code check_options(const struct cli *cli, const struct graph_face *f, const struct agent_want *w,

@@ -91,7 +91,7 @@ static void print_found(struct out *out, const struct housekeeping *h, bool done
 }
 
 /* False: the person says no. */
-static enum tide_code ask(struct cli *cli, const struct housekeeping *h, bool *ret_yes, struct tide_err *err)
+static enum tide_code ask_person(struct cli *cli, const struct housekeeping *h, bool *ret_yes, struct tide_err *err)
 {
     struct out people;
     char line[64];
@@ -114,7 +114,7 @@ static enum tide_code ask(struct cli *cli, const struct housekeeping *h, bool *r
     return TIDE_OK;
 }
 
-static void report(struct cli *cli, const struct housekeeping *h, bool dry_run)
+static void report_deleted(struct cli *cli, const struct housekeeping *h, bool dry_run)
 {
     size_t deleted = 0;
 
@@ -147,13 +147,13 @@ static enum tide_code delete_found(struct cli *cli, struct housekeeping *h, stru
     if (code)
         return code;
     if (h->n && !dry_run) {
-        if (ask(cli, h, &yes, err))
+        if (ask_person(cli, h, &yes, err))
             return err->code;
         if (!yes)
             return tide_fail(err, TIDE_CANCELLED, "nothing was deleted");
         code = housekeeping_delete(cli->store, h, err);
     }
-    report(cli, h, dry_run);
+    report_deleted(cli, h, dry_run);
     if (code && out_flush(&cli->out, &later)) /* what is gone is gone: that is said */
         return code;
     return code;

@@ -10,44 +10,16 @@
 #include "cli/cli.h"
 #include "cli/next_command.h"
 #include "cli/session_view.h"
-#include "engine/session_next.h"
-#include "engine/shapes.h"
+#include "engine/session_detail.h"
 
 struct view {
     struct cli *cli;
-    const struct tide_usage *usage;
-    const struct json *state;
     struct arena *arena;
 };
 
-/* A field of the session as it stands in its state: JSON. */
-static struct str field_of(const struct view *v, const char *name)
+static void show_json(void *arg, const struct session_detail *detail)
 {
-    const struct json *field = json_get(json_get(v->state, STR("session")), str_from(name));
-
-    return field ? json_source(field) : STR("");
-}
-
-static int64_t checkpoints_of(const struct view *v)
-{
-    return json_get_int(json_get(v->state, STR("ledger")), STR("checkpoints"), 0);
-}
-
-static int show_json(void *arg, const struct tide_session_info *info)
-{
-    const struct view *v = arg;
-    const struct session_detail detail = {
-        .row = session_row(info),
-        .working_dir = field_of(v, "working_dir"),
-        .provider = field_of(v, "provider"),
-        .metadata = field_of(v, "metadata"),
-        .checkpoints_enabled = true,
-        .total_checkpoints = checkpoints_of(v),
-        .usage = *v->usage,
-    };
-
-    out_shape(&v->cli->out, &shape_session_detail, &detail);
-    return 0;
+    out_shape(&((const struct view *)arg)->cli->out, &shape_session_detail, detail);
 }
 
 static void field_time(struct out *out, const char *name, int64_t ms)
@@ -58,9 +30,8 @@ static void field_time(struct out *out, const char *name, int64_t ms)
     out_field(out, name, line);
 }
 
-static void field_usage(struct out *out, const struct view *v)
+static void field_usage(struct out *out, const struct view *v, const struct tide_usage *u)
 {
-    const struct tide_usage *u = v->usage;
     const char *cost = "";
 
     if (u->cost_nano > 0) /* else there are no prices: nothing is known, which is not nothing */
@@ -92,24 +63,27 @@ static void fields_standing(struct out *out, const struct view *v, const struct 
     out_field(out, "events", arena_printf(v->arena, "%" PRId64, info->last_seq));
 }
 
-static int show_text(void *arg, const struct tide_session_info *info)
+static void show_text(void *arg, const struct session_detail *detail)
 {
+    const struct tide_session_info *info = &detail->row.info;
     struct view *v = arg;
     struct out *out = &v->cli->out;
-    const struct json *session = json_get(v->state, STR("session")), *provider = json_get(session, STR("provider"));
-    struct str type = json_get_text(v->arena, provider, STR("type")),
-               model = json_get_text(v->arena, provider, STR("model")),
-               directory = json_get_text(v->arena, session, STR("working_dir"));
+    struct json *provider = NULL;
+    struct str type, model;
 
+    if (!detail->provider.len || json_parse(v->arena, detail->provider, NULL, &provider, NULL, NULL))
+        provider = NULL;
+    type = json_get_text(v->arena, provider, STR("type"));
+    model = json_get_text(v->arena, provider, STR("model"));
     out_field(out, "session", info->id);
     out_field(out, "title", info->title);
     out_field(out, "kind", info->kind ? tide_session_kind_name(info->kind) : NULL);
     fields_standing(out, v, info);
     out_field(out, "checkpoints",
-              arena_printf(v->arena, "%" PRId64 "%s%s", checkpoints_of(v),
+              arena_printf(v->arena, "%" PRId64 "%s%s", detail->total_checkpoints,
                            info->resume_from_checkpoint_id ? ", resumes from " : "",
                            info->resume_from_checkpoint_id ? info->resume_from_checkpoint_id : ""));
-    field_usage(out, v);
+    field_usage(out, v, &detail->usage);
     out_field(out, "agent", info->agent);
     out_field(out, "agent id", info->agent_id);
     out_field(out, "task", info->task_id);
@@ -117,29 +91,20 @@ static int show_text(void *arg, const struct tide_session_info *info)
         out_field(
             out, "provider",
             arena_printf(v->arena, "%.*s%s%.*s", STR_ARG(type), type.len && model.len ? ", " : "", STR_ARG(model)));
-    if (directory.len)
-        out_field(out, "directory", arena_dup(v->arena, directory).ptr);
+    out_field(out, "directory", info->working_dir);
     field_time(out, "created", info->created_ms);
     field_time(out, "updated", info->updated_ms);
-    return 0;
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
-    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     AUTO(arena_done) struct arena arena = ARENA_INIT;
-    static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 16};
-    struct json *state = NULL;
-    struct tide_usage usage;
-    struct view v = {.cli = cli, .usage = &usage, .arena = &arena};
+    struct view v = {.cli = cli, .arena = &arena};
 
-    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || tide_session_get_state(session, 0, &text, err) ||
-        tide_session_get_usage(session, 0, &usage, err) ||
-        json_parse(&arena, (struct str){text.ptr, text.len}, &limits, &state, NULL, err))
+    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err))
         return err->code;
-    v.state = state;
-    return session_show_next(session, cli->out.json ? show_json : show_text, &v, err);
+    return session_show_detail(session, next_command, cli->out.json ? show_json : show_text, &v, err);
 }
 
 const struct command cmd_sessions_show = {

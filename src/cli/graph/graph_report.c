@@ -13,8 +13,8 @@
 #include "cli/next_command.h"
 #include "cli/report.h"
 #include "terminal/progress.h"
+#include "engine/run_report.h"
 #include "engine/session_next.h"
-#include "engine/shapes.h"
 
 struct graph_ending {
     tide_session *session; /* that was given; result->session_id is the one that ran */
@@ -56,25 +56,6 @@ static void put_value(struct out *out, struct arena *a, struct str key, const st
     outf(out, "\n");
 }
 
-/* Nodes behind which nothing comes, and which came to their end; none: the one that ended last. */
-static bool is_last(const struct graph_view *v, const struct view_row *r, bool any_end)
-{
-    return any_end ? r->sign == SIGN_DONE && r->node->n_ways == 0 : r == v->last_done;
-}
-
-static bool gives(const struct graph_view *v, struct str key)
-{
-    bool any = false;
-
-    for (size_t i = 0; i < v->g->n_nodes; i++)
-        any |= v->rows[i].sign == SIGN_DONE && v->rows[i].node->n_ways == 0;
-    for (size_t i = 0; i < v->g->n_nodes; i++)
-        for (size_t k = 0; is_last(v, &v->rows[i], any) && k < v->rows[i].node->n_outputs; k++)
-            if (str_eq(v->rows[i].node->outputs[k], key))
-                return true;
-    return false;
-}
-
 static void put_memory(struct out *out, const struct graph_ending *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -86,7 +67,7 @@ static void put_memory(struct out *out, const struct graph_ending *e)
     for (const struct json *m = memory->first; m; m = m->next) {
         struct str key = json_key_text(&a, m);
 
-        if (!gives(e->view, key))
+        if (!graph_progress_gives(&e->view->progress, key))
             continue;
         put_value(out, &a, key, m);
         any = true;
@@ -97,52 +78,14 @@ static void put_memory(struct out *out, const struct graph_ending *e)
 
 /* ---- for programs ---- */
 
-/* Nodes that failed while others went on, ended by NULL. */
-static const char *const *failed_nodes(struct arena *a, const struct graph_view *v)
-{
-    const char **names = arena_zero(a, (v->g->n_nodes + 1) * sizeof(*names));
-    size_t n = 0;
-
-    for (size_t i = 0; i < v->g->n_nodes; i++)
-        if (view_is_dropped(v, i))
-            names[n++] = arena_dup(a, v->g->nodes[i].id).ptr;
-    return names;
-}
-
 static void put_json(struct cli *cli, const struct graph_ending *e, const struct standing *s, const char *message)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    const struct graph_view *v = e->view;
-    bool waits = e->code == TIDE_WAITING;
-    struct graph_report report = {
-        .type = e->how == END_STREAM ? "result" : NULL,
-        .session_id = e->result->session_id,
-        .run_id = s->info->run_id,
-        .status = e->code == TIDE_OK          ? "completed"
-                  : e->code == TIDE_WAITING   ? "waiting"
-                  : e->code == TIDE_CANCELLED ? "stopped"
-                  : e->code == TIDE_UNSETTLED ? "unsettled"
-                                              : "failed",
-        .durability = s->info->degraded_events ? "degraded" : "full",
-        .has_wait = waits,
-        .wait = {.name = s->info->wait_name,
-                 .kind = s->info->wait_word ? s->info->wait_word : "input",
-                 .question = s->info->question,
-                 .deadline_ms = s->info->deadline_ms},
-        .token = waits && !e->face->token_fd ? e->result->token : NULL,
-        .message = e->code && !waits ? message : NULL,
-        .has_failed_node = e->code == TIDE_FAILED || e->code == TIDE_UNSETTLED,
-        .failed_node = s->info->failed_at_node,
-        .memory = {e->result->memory.ptr, e->result->memory.len},
-        .nodes = v->nodes,
-        .retries = v->retries,
-        .failed_nodes = failed_nodes(&a, v),
-        .edges_not_judged = v->unjudged,
-        .checkpoints = v->checkpoints,
-        .ms = monotonic_ms() - v->began_ms,
-    };
+    struct graph_report report;
 
-    report.has_usage = !tide_session_get_usage(e->session, 0, &report.usage, NULL) && report.usage.calls;
+    graph_report_fill(&report, &a, e->session, s->info, &e->view->progress, e->result, e->code, message);
+    report.type = e->how == END_STREAM ? "result" : NULL;
+    report.token = e->code == TIDE_WAITING && !e->face->token_fd ? e->result->token : NULL;
     out_shape(&cli->out, &shape_run, &report);
 }
 

@@ -7,7 +7,7 @@
  *   graph_ask.c          what it waits for, asked at the terminal
  *   graph_missing.c      what is stored nowhere, asked for there
  *   graph_report.c       what is printed at the end: memory, question and token, what to do next
- *   graph_view.c         what is known of each node, from the events; one line an event
+ *   graph_view.c         one line an event
  *   graph_view_draw.c    the tree on a terminal, redrawn in place
  *   graph_view_json.c    what happens as JSON lines
  */

@@ -10,7 +10,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/timefmt.h"
 #include "terminal/glyph.h"
+#include "terminal/spinner.h"
 #include "cli/graph/graph_view_internal.h"
 
 #define TIME_COLUMNS 8
@@ -36,19 +38,19 @@ static void end_line(struct canvas *c, int width)
 
 /* ---- a row ---- */
 
-static void put_sign(struct canvas *c, const struct view_row *r)
+static void put_sign(struct canvas *c, const struct progress_node *r)
 {
     static const struct {
         const char *sign, *color;
     } signs[] = {
-        [SIGN_WAITING] = {"·", "\033[2m"},   [SIGN_RUNNING] = {NULL, "\033[36m"}, [SIGN_DONE] = {"✓", "\033[32m"},
-        [SIGN_FAILED] = {"✗", "\033[31m"},   [SIGN_RETRY] = {"↻", "\033[33m"},    [SIGN_PARKED] = {"‖", "\033[33m"},
-        [SIGN_NOT_TAKEN] = {"-", "\033[2m"},
+        [PROGRESS_WAITING] = {"·", "\033[2m"},   [PROGRESS_RUNNING] = {NULL, "\033[36m"},
+        [PROGRESS_DONE] = {"✓", "\033[32m"},     [PROGRESS_FAILED] = {"✗", "\033[31m"},
+        [PROGRESS_RETRY] = {"↻", "\033[33m"},    [PROGRESS_PARKED] = {"‖", "\033[33m"},
+        [PROGRESS_NOT_TAKEN] = {"-", "\033[2m"},
     };
-    static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
-    const char *sign = signs[r->sign].sign;
+    const char *sign = signs[r->state].sign;
 
-    buf_addf(&c->out, "%s%s%s ", paint_code(c, signs[r->sign].color), sign ? sign : frames[c->v->frame % 10],
+    buf_addf(&c->out, "%s%s%s ", paint_code(c, signs[r->state].color), sign ? sign : spinner_frame(c->v->frame),
              paint_code(c, "\033[0m"));
 }
 
@@ -66,35 +68,35 @@ static int put_padded(struct canvas *c, const char *text, int columns, bool righ
     return columns;
 }
 
-static const char *row_time(char out[VIEW_TIME], const struct view_row *r)
+static const char *row_time(char out[TIME_TAKEN_SIZE], const struct progress_node *r)
 {
     out[0] = '\0';
-    if (r->sign == SIGN_RUNNING && r->began_ms)
-        view_time(out, monotonic_ms() - r->began_ms);
-    else if ((r->sign == SIGN_DONE && r->began_ms) || r->sign == SIGN_FAILED || r->sign == SIGN_RETRY)
-        view_time(out, r->ms);
+    if (r->state == PROGRESS_RUNNING && r->began_ms)
+        time_taken(out, monotonic_ms() - r->began_ms);
+    else if ((r->state == PROGRESS_DONE && r->began_ms) || r->state == PROGRESS_FAILED || r->state == PROGRESS_RETRY)
+        time_taken(out, r->ms);
     return out;
 }
 
 /* How much of what is inside is done, visits, tokens, cost, and what was last said of it. */
-static void put_rest(struct buf *out, const struct view_row *r)
+static void put_rest(struct buf *out, const struct progress_node *r)
 {
-    char text[VIEW_TIME];
+    char text[TIME_TAKEN_SIZE], tokens[VIEW_TOKENS];
     int64_t left;
 
-    if (r->inside > 0 && r->sign != SIGN_WAITING)
+    if (r->inside > 0 && r->state != PROGRESS_WAITING)
         buf_addf(out, "  %" PRId64 "/%" PRId64, r->inside_done < r->inside ? r->inside_done : r->inside, r->inside);
     if (r->visit > 1)
         buf_addf(out, "  visit %" PRId64, r->visit);
-    if (r->attempt > 1 && r->sign == SIGN_RUNNING)
+    if (r->attempt > 1 && r->state == PROGRESS_RUNNING)
         buf_addf(out, "  attempt %d of %d", r->attempt, r->attempts);
     if (r->tokens)
-        buf_addf(out, "  %s tokens", view_tokens(text, r->tokens));
+        buf_addf(out, "  %s tokens", view_tokens(tokens, r->tokens));
     if (r->cost > 0)
         buf_addf(out, "  %.4f", r->cost);
     left = r->retry_at_ms - monotonic_ms();
-    if (r->sign == SIGN_RETRY && left > 0)
-        buf_addf(out, "  again in %s", view_time(text, left));
+    if (r->state == PROGRESS_RETRY && left > 0)
+        buf_addf(out, "  again in %s", time_taken(text, left));
     if (r->note[0])
         buf_addf(out, "  %s", r->note);
 }
@@ -103,18 +105,18 @@ static int name_columns(const struct graph_view *v, int columns)
 {
     int most = columns / 3, longest = 4;
 
-    for (size_t i = 0; i < v->g->n_nodes && longest < most; i++) {
-        int n = text_columns(v->g->nodes[i].id);
+    for (size_t i = 0; i < v->progress.outline->n_nodes && longest < most; i++) {
+        int n = text_columns(v->progress.outline->nodes[i].id);
 
         longest = n > longest ? n : longest;
     }
     return longest < most ? longest : most;
 }
 
-static void put_row(struct canvas *c, const struct view_row *r, int name, bool last)
+static void put_row(struct canvas *c, const struct progress_node *r, int name, bool last)
 {
     AUTO(buf_done) struct buf rest = BUF_INIT(4096);
-    char time[VIEW_TIME];
+    char time[TIME_TAKEN_SIZE];
     int used = 4;
 
     buf_addf(&c->out, "%s%s%s ", paint_code(c, "\033[2m"), last ? "└" : "├", paint_code(c, "\033[0m"));
@@ -122,27 +124,28 @@ static void put_row(struct canvas *c, const struct view_row *r, int name, bool l
     used += put_padded(c, r->node->id.ptr, name, false);
     used += put_padded(c, row_time(time, r), TIME_COLUMNS, true);
     put_rest(&rest, r);
-    buf_addf(&c->out, "%s", paint_code(c, r->sign == SIGN_FAILED ? "\033[31m" : "\033[2m"));
+    buf_addf(&c->out, "%s", paint_code(c, r->state == PROGRESS_FAILED ? "\033[31m" : "\033[2m"));
     used += glyph_fit(&c->out, buf_view(&rest), c->columns - used > 0 ? c->columns - used : 0);
     end_line(c, used);
 }
 
 /* ---- the window ---- */
 
-static struct view_row *at_row(const struct graph_view *v, size_t row)
+static struct progress_node *at_row(const struct graph_view *v, size_t row)
 {
-    return &v->rows[v->order.nodes[row]];
+    return &v->progress.nodes[v->order.nodes[row]];
 }
 
 /* The first that runs, else the first that has not begun; the last when all are over. */
 static size_t focus_row(const struct graph_view *v)
 {
-    size_t open = v->g->n_nodes - 1;
+    size_t open = v->progress.outline->n_nodes - 1;
 
-    for (size_t i = v->g->n_nodes; i-- > 0;) {
-        enum view_sign sign = at_row(v, i)->sign;
+    for (size_t i = v->progress.outline->n_nodes; i-- > 0;) {
+        enum progress_state state = at_row(v, i)->state;
 
-        if (sign == SIGN_RUNNING || sign == SIGN_RETRY || sign == SIGN_FAILED || sign == SIGN_PARKED)
+        if (state == PROGRESS_RUNNING || state == PROGRESS_RETRY || state == PROGRESS_FAILED ||
+            state == PROGRESS_PARKED)
             open = i;
     }
     return open;
@@ -154,8 +157,8 @@ static void put_hidden(struct canvas *c, size_t from, size_t to, const char *whe
     char text[96];
 
     for (size_t i = from; i < to; i++) {
-        done += at_row(c->v, i)->sign == SIGN_DONE;
-        running += at_row(c->v, i)->sign == SIGN_RUNNING;
+        done += at_row(c->v, i)->state == PROGRESS_DONE;
+        running += at_row(c->v, i)->state == PROGRESS_RUNNING;
     }
     snprintf(text, sizeof(text), "⋮ %zu more %s: %" PRId64 " done, %" PRId64 " running", to - from, where, done,
              running);
@@ -166,20 +169,21 @@ static void put_hidden(struct canvas *c, size_t from, size_t to, const char *whe
 static void put_head(struct canvas *c)
 {
     const struct graph_view *v = c->v;
-    char time[VIEW_TIME], rest[112];
+    char time[TIME_TAKEN_SIZE], rest[112];
     size_t done = 0, passed = 0, n;
     int used;
 
-    for (size_t i = 0; i < v->g->n_nodes; i++) {
-        done += v->rows[i].sign == SIGN_DONE;
-        passed += v->rows[i].sign == SIGN_NOT_TAKEN;
+    for (size_t i = 0; i < v->progress.outline->n_nodes; i++) {
+        done += v->progress.nodes[i].state == PROGRESS_DONE;
+        passed += v->progress.nodes[i].state == PROGRESS_NOT_TAKEN;
     }
-    n = (size_t)snprintf(rest, sizeof(rest), "  %s  %zu/%zu nodes", view_time(time, monotonic_ms() - v->began_ms), done,
-                         v->g->n_nodes - passed);
+    n = (size_t)snprintf(rest, sizeof(rest), "  %s  %zu/%zu nodes",
+                         time_taken(time, monotonic_ms() - v->progress.began_ms), done,
+                         v->progress.outline->n_nodes - passed);
     if (passed)
         snprintf(rest + n, sizeof(rest) - n, ", %zu not taken", passed);
     buf_addf(&c->out, "%s", paint_code(c, "\033[1m"));
-    used = glyph_fit(&c->out, v->g->id, c->columns / 2);
+    used = glyph_fit(&c->out, v->progress.outline->id, c->columns / 2);
     buf_addf(&c->out, "%s%s", paint_code(c, "\033[0m"), paint_code(c, "\033[2m"));
     used += glyph_fit(&c->out, str_from(rest), c->columns - used);
     end_line(c, used);
@@ -216,7 +220,7 @@ static void put_rows(struct canvas *c, size_t from, size_t to)
     int name = name_columns(c->v, c->columns);
 
     for (size_t i = from; i < to; i++)
-        put_row(c, at_row(c->v, i), name, i + 1 == c->v->g->n_nodes);
+        put_row(c, at_row(c->v, i), name, i + 1 == c->v->progress.outline->n_nodes);
 }
 
 void view_draw(struct graph_view *v, bool last)
@@ -225,7 +229,7 @@ void view_draw(struct graph_view *v, bool last)
     int rows = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
     int columns = terminal_columns(STDERR_FILENO);
     struct canvas c = {.out = BUF_INIT((size_t)8 << 20), .columns = columns - 1, .v = v};
-    size_t n = v->g->n_nodes, room = rows > 6 ? (size_t)rows - 5 : 1;
+    size_t n = v->progress.outline->n_nodes, room = rows > 6 ? (size_t)rows - 5 : 1;
 
     v->frame++;
     go_up(&c);

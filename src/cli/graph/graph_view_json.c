@@ -30,6 +30,6 @@ void view_stream_start(const struct graph_view *v, const char *session_id, const
 
     put_event(&(struct streamed_event){.type = STREAMED_START,
                                        .session_id = session_id,
-                                       .graph = arena_dup(&a, v->g->id).ptr,
+                                       .graph = arena_dup(&a, v->progress.outline->id).ptr,
                                        .graph_digest = digest});
 }

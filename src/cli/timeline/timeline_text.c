@@ -35,20 +35,10 @@ void tl_end_line(struct out *out)
     buf_add_char(&out->text, '\n');
 }
 
-const char *tl_took(char out[24], int64_t ms)
+const char *tl_took(char out[TIME_TAKEN_SIZE], int64_t ms)
 {
-    int64_t s = ms / 1000, m = s / 60, h = m / 60;
-
-    ms = ms < 0 ? 0 : ms;
-    if (ms < 1000)
-        snprintf(out, 24, "%" PRId64 " ms", ms);
-    else if (s < 60)
-        snprintf(out, 24, "%" PRId64 ".%" PRId64 " s", s, ms % 1000 / 100);
-    else if (m < 60)
-        snprintf(out, 24, "%" PRId64 "m %02" PRId64 "s", m, s % 60);
-    else if (h < 100)
-        snprintf(out, 24, "%" PRId64 "h %02" PRId64 "m", h, m % 60);
-    else
-        snprintf(out, 24, "%" PRId64 " days", h / 24);
+    if (ms >= 1000)
+        return time_taken(out, ms);
+    snprintf(out, TIME_TAKEN_SIZE, "%" PRId64 " ms", ms > 0 ? ms : 0);
     return out;
 }
