@@ -130,6 +130,24 @@ begin() {
     pids[$whose]=$!
 }
 declare -A pids
+fill >/dev/null
+# There is not even a store: it is made when there is room.
+for whose in chat exec run; do
+    : >ledger
+    case $whose in
+    chat) begin chat tidemark chat --provider script --script begin_chat.json --yes -p go ;;
+    exec) begin exec tidemark exec -- sh -c "echo e >>$work/ledger" ;;
+    run) begin run tidemark run begin_graph.json ;;
+    esac
+    check "$whose: without a store on a full disk it says why it is held" wait_for grep -q '^tidemark: open store: .* paus' "$whose.err"
+    rm small/fill
+    wait "${pids[$whose]}"
+    check_is "$whose: with room it makes the store and completes, once" '0 1 1' "$? $(wc -l <ledger | tr -d ' ') $(tidemark sessions list --ids | wc -l | tr -d ' ')"
+    store=${TIDEMARK_STORE#files:}
+    rm -rf "$store" "$store"-*
+    fill >/dev/null
+done
+rm small/fill
 : >ledger
 tidemark store init >/dev/null
 fill >/dev/null
