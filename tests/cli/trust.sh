@@ -48,6 +48,7 @@ check_status 'no store holds it' 1 grep -rqaF "$(cat state/tidemark/origin.key)"
 run_due "$there" >out
 check 'due as it is, recover says what it would take' grep -q 'tidemark .*sessions trust nap' out
 check_is 'and runs nothing of it' '' "$(ran)"
+check 'the doctor does not offer to run it either' eval 'in_store "$there" doctor | grep "nap, due" | grep -q "tidemark .*sessions trust nap. shows what would run$"'
 for words in 'resume nap' 'resume nap --now' 'sessions resume nap' 'sessions send nap hello' 'sessions send nap hello --queue' \
     'exec --session nap -- true' 'exec --resume nap' 'token rotate nap'; do
     # shellcheck disable=SC2086 # the words of a command
