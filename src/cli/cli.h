@@ -22,6 +22,8 @@ struct cli {
 
 /* Opens the store that --store, the environment or the XDG directory name. `extra`: further enum tide_open_flags. */
 enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err) MUST_CHECK;
+enum tide_code cli_store_open_held(struct cli *cli, enum need need, struct tide_err *err)
+    MUST_CHECK; /* for a run: cli_hold */
 void cli_store_close(struct cli *cli);
 
 /* Its URL and its key, from the same places; a key has at most STORE_KEY_MAX bytes. */
@@ -43,7 +45,7 @@ enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_
 /* For tide_trouble_fn: says that a run is held, and that it goes on; gives up when a signal has come. */
 int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms);
 
-/* The same, for sessions that a run begins in: until a signal comes. */
+/* The same, for the store and the sessions that a run begins in: until a signal comes. */
 extern const struct held cli_hold;
 
 static inline void watch_closep(tide_watch **watch)

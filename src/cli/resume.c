@@ -159,7 +159,7 @@ enum tide_code resume_and_print(struct cli *cli, struct resuming *r, struct tide
 {
     if (r->token_fd >= 0 && check_fd(r->token_fd, "--token-fd", err))
         return err->code;
-    if (cli_store_open(cli, r->core.ask.dry_run ? NEED_READ : NEED_WRITE, 0, err))
+    if (r->core.ask.dry_run ? cli_store_open(cli, NEED_READ, 0, err) : cli_store_open_held(cli, NEED_WRITE, err))
         return err->code;
     begin_resume(cli, r);
     return print_result(r, resume_session(&r->core, err), err);
@@ -168,6 +168,8 @@ enum tide_code resume_and_print(struct cli *cli, struct resuming *r, struct tide
 enum tide_code send_and_print(struct cli *cli, struct resuming *r, const char *text, bool only_queue,
                               struct tide_err *err)
 {
+    if (cli_store_open_held(cli, NEED_WRITE, err))
+        return err->code;
     begin_resume(cli, r);
     return print_result(r, send_message(&r->core, text, only_queue, err), err);
 }

@@ -88,7 +88,8 @@ enum tide_code cli_store_key(const struct cli *cli, unsigned char *ret_key, size
         "give a file that holds the key: --key-file FILE", err);
 }
 
-enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err)
+static enum tide_code open_store(struct cli *cli, enum need need, unsigned extra, const struct held *held,
+                                 struct tide_err *err)
 {
     AUTO(buf_done) struct buf url = BUF_INIT(URL_MAX);
     unsigned char key[STORE_KEY_MAX];
@@ -105,7 +106,8 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     if (url.failed)
         return args_refuse(err, "store", "the path of the store is too long: name a shorter one with --store");
     opt.key = opt.key_len ? key : NULL;
-    code = user_store_open(buf_cstr(&url), &opt, args_text(&cli->args, "config"), ask_own, NULL, &cli->store, err);
+    code =
+        user_store_open(buf_cstr(&url), &opt, args_text(&cli->args, "config"), ask_own, NULL, held, &cli->store, err);
     explicit_bzero(key, sizeof(key));
     cli->no_store = code != TIDE_OK;
     if (!code && need != NEED_READ)
@@ -115,6 +117,16 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
                                                    .key_file = args_text(&cli->args, "key-file")},
                             &cli->notifier, err);
     return code;
+}
+
+enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err)
+{
+    return open_store(cli, need, extra, NULL, err);
+}
+
+enum tide_code cli_store_open_held(struct cli *cli, enum need need, struct tide_err *err)
+{
+    return open_store(cli, need, 0, &cli_hold, err);
 }
 
 void cli_store_close(struct cli *cli)

@@ -25,15 +25,6 @@ static bool is_doubtful(uint32_t c)
     return utf8_is_unseen(c) || utf8_in(ranges, sizeof(ranges) / sizeof(ranges[0]), c);
 }
 
-static void add_escaped(struct buf *out, uint32_t c)
-{
-    if (c > 0xffff)
-        buf_addf(out, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((c - 0x10000) >> 10)),
-                 (unsigned)(0xdc00 + ((c - 0x10000) & 0x3ff)));
-    else
-        buf_addf(out, "\\u%04x", (unsigned)c);
-}
-
 void trust_escape(struct buf *out, struct str json)
 {
     while (json.len > 0) {
@@ -41,7 +32,7 @@ void trust_escape(struct buf *out, struct str json)
         size_t n = utf8_next(json, &c);
 
         if (n == 0 || is_doubtful(c))
-            add_escaped(out, n ? c : 0xfffd);
+            glyph_escape(out, n ? c : 0xfffd);
         else
             buf_add(out, json.ptr, n);
         n = n ? n : 1;

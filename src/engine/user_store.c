@@ -6,6 +6,7 @@
 
 #include "engine/settings.h"
 #include "engine/store_url.h"
+#include "env/env.h"
 #include "env/user_key.h"
 #include "session/session.h"
 
@@ -51,8 +52,42 @@ static enum tide_code name_reason(enum tide_code code, const char *url, struct t
     return code;
 }
 
+/* A disk that is mounted for reading only, and a store that has to be upgraded, stay as they are. */
+static bool open_may_pass(enum tide_code code)
+{
+    return session_is_trouble(code) && code != TIDE_READ_ONLY;
+}
+
+struct opening {
+    const char *url;
+    const struct tide_store_options *opt;
+    tide_store **ret_store;
+};
+
+static enum tide_code try_open(void *arg, struct tide_err *err)
+{
+    const struct opening *o = arg;
+
+    return tide_store_open(o->url, o->opt, o->ret_store, err);
+}
+
+static enum tide_code unless_stopped(const struct held *h, enum tide_code code, struct tide_err *err)
+{
+    if (session_is_trouble(code) && h->stopped && h->stopped(h->arg))
+        return tide_fail(err, TIDE_CANCELLED, "stopped before the run began");
+    return code;
+}
+
+static enum tide_code open_held(const struct held *h, struct opening *o, struct tide_err *err)
+{
+    const struct store_pause t = {env_real(), o->url, NULL, open_may_pass, h ? h->told : NULL, h ? h->arg : NULL};
+
+    return h ? unless_stopped(h, trouble_hold(&t, try_open, o, err), err) : try_open(o, err);
+}
+
 enum tide_code user_store_open(const char *url, const struct tide_store_options *opt, const char *config,
-                               user_store_own_fn *own, void *arg, tide_store **ret_store, struct tide_err *err)
+                               user_store_own_fn *own, void *arg, const struct held *held, tide_store **ret_store,
+                               struct tide_err *err)
 {
     struct tide_store_options with = *opt;
     bool writes = !(opt->flags & TIDE_OPEN_READ_ONLY);
@@ -68,7 +103,7 @@ enum tide_code user_store_open(const char *url, const struct tide_store_options 
     if (writes && ((store_url_is_default(url) && !user_place_is_known(url)) ||
                    (own && is_older(url) && own(arg, store_url_path(url)))))
         with.flags |= TIDE_OPEN_ADOPT;
-    if (tide_store_open(url, &with, ret_store, err))
+    if (open_held(held, &(struct opening){url, &with, ret_store}, err))
         return name_reason(err->code, url, err);
     if (writes && store_url_is_default(url))
         user_place_note(url);
@@ -78,13 +113,6 @@ enum tide_code user_store_open(const char *url, const struct tide_store_options 
 }
 
 /* ---- held ---- */
-
-static enum tide_code unless_stopped(const struct held *h, enum tide_code code, struct tide_err *err)
-{
-    if (session_is_trouble(code) && h->stopped && h->stopped(h->arg))
-        return tide_fail(err, TIDE_CANCELLED, "stopped before the run began");
-    return code;
-}
 
 enum tide_code held_create(const struct held *h, tide_store *store, const char *id, const char *fields,
                            tide_session **ret_session, struct tide_err *err)

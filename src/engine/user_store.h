@@ -13,20 +13,19 @@
 /* An earlier version made the store at this path, which proved no origins: whether all its sessions are the user's own. */
 typedef bool user_store_own_fn(void *arg, const char *path);
 
-/* `config`: as of settings_find(). `own` NULL: no. TIDE_OPEN_ADOPT is decided here. */
-enum tide_code user_store_open(const char *url, const struct tide_store_options *opt, const char *config,
-                               user_store_own_fn *own, void *arg, tide_store **ret_store, struct tide_err *err)
-    MUST_CHECK;
-
-/*
- * The same as tide_session_create(), _open() and _append(), held while the store is in trouble, as a run is, until `told`
- * gives up: TIDE_CANCELLED.
- */
+/* What a run that begins at once does while the store is in trouble: it waits, until `told` gives up (TIDE_CANCELLED). */
 struct held {
     tide_trouble_fn *told;
     bool (*stopped)(void *arg);
     void *arg;
 };
+
+/* `config`: as of settings_find(). `own` NULL: no. `held` NULL: trouble is an error. TIDE_OPEN_ADOPT is decided here. */
+enum tide_code user_store_open(const char *url, const struct tide_store_options *opt, const char *config,
+                               user_store_own_fn *own, void *arg, const struct held *held, tide_store **ret_store,
+                               struct tide_err *err) MUST_CHECK;
+
+/* The same as tide_session_create(), _open() and _append(), held. */
 enum tide_code held_create(const struct held *h, tide_store *store, const char *id, const char *fields,
                            tide_session **ret_session, struct tide_err *err) MUST_CHECK;
 enum tide_code held_open(const struct held *h, tide_store *store, const char *id, tide_session **ret_session,

@@ -214,8 +214,9 @@ static void check_happened(struct outlook *o, const char *name)
         return;
     for (size_t i = 0; i < p.node->outputs.n; i++) {
         struct str key = p.node->outputs.at[i];
+        const struct json *v = json_get(gave, key);
 
-        if (texts_have(&p.node->nullable_outputs, key) || exec_is_excluded(o->x, key) || json_get(gave, key) ||
+        if (texts_have(&p.node->nullable_outputs, key) || exec_is_excluded(o->x, key) || (v && v->type != JSON_NULL) ||
             (!p.map && !gave && position_value(&o->x->view->content, p.frame, key)))
             continue;
         buf_addf(&keys, "%s%.*s", keys.len ? ", " : "", STR_ARG(key));

@@ -34,43 +34,51 @@ bool session_hurry(struct tide_session *s)
     return before;
 }
 
-/* One that was opened for reading only stays so. */
-static bool may_pass(const struct tide_session *s, enum tide_code code)
+enum tide_code trouble_hold(const struct store_pause *t, session_try_fn *fn, void *arg, struct tide_err *err)
 {
-    return session_is_trouble(code) && !s->store->read_only && s->flags & TIDE_SESSION_APPEND;
-}
-
-enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *arg, struct tide_err *err)
-{
-    struct env *env = s->store->env;
-    struct patience *p = &s->patience;
     int64_t waited = 0, pause = PAUSE_MIN_MS;
     struct tide_err why = {0};
     enum tide_code code;
 
-    if (!p->on || p->hurry)
-        return fn(arg, err);
-    p->hurry = true;
-    while (may_pass(s, code = fn(arg, &why))) {
+    while (t->passes(code = fn(arg, &why))) {
         if (!waited)
-            log_write(TIDE_LOG_WARN, "paused until the store can be written", log_text("store", s->store->url),
-                      log_text("session", s->head.id), log_text("code", tide_code_name(code)),
+            log_write(TIDE_LOG_WARN, "paused until the store can be written", log_text("store", t->store),
+                      log_text("session", t->session), log_text("code", tide_code_name(code)),
                       log_text("why", why.msg));
-        if (p->told && p->told(p->arg, &why, waited))
+        if (t->told && t->told(t->arg, &why, waited))
             break;
-        env->ops->sleep_ms(env, (int)pause);
+        t->env->ops->sleep_ms(t->env, (int)pause);
         waited += pause;
         pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
     }
-    p->hurry = false;
     if (code)
         return tide_err_copy(err, &why);
     if (waited)
-        log_write(TIDE_LOG_WARN, "the store can be written again", log_text("store", s->store->url),
-                  log_text("session", s->head.id));
-    if (waited && p->told)
-        (void)p->told(p->arg, NULL, waited);
+        log_write(TIDE_LOG_WARN, "the store can be written again", log_text("store", t->store),
+                  log_text("session", t->session));
+    if (waited && t->told)
+        (void)t->told(t->arg, NULL, waited);
     return TIDE_OK;
+}
+
+/* A session that was opened for reading only stays so. */
+static bool waits(const struct tide_session *s)
+{
+    return s->patience.on && !s->patience.hurry && !s->store->read_only && s->flags & TIDE_SESSION_APPEND;
+}
+
+enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *arg, struct tide_err *err)
+{
+    struct patience *p = &s->patience;
+    const struct store_pause t = {s->store->env, s->store->url, s->head.id, session_is_trouble, p->told, p->arg};
+    enum tide_code code;
+
+    if (!waits(s))
+        return fn(arg, err);
+    p->hurry = true;
+    code = trouble_hold(&t, fn, arg, err);
+    p->hurry = false;
+    return code;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------------- */

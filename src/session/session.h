@@ -48,6 +48,18 @@ struct tide_session {
 typedef enum tide_code session_try_fn(void *arg, struct tide_err *err);
 enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 bool session_is_trouble(enum tide_code code); /* of the store: it may pass */
+
+/* The same before there is a session. `told` may be NULL; `store` and `session` are for the log. */
+struct store_pause {
+    struct env *env;
+    const char *store, *session;
+    bool (*passes)(enum tide_code code);
+    tide_trouble_fn *told;
+    void *arg;
+};
+enum tide_code trouble_hold(const struct store_pause *t, session_try_fn *fn, void *arg, struct tide_err *err)
+    MUST_CHECK;
+
 void session_be_patient(struct tide_session *s, tide_trouble_fn *told, void *arg);
 void session_be_quick(struct tide_session *s);
 /* From now on one try each; what it gives is to be put back into patience.hurry. */

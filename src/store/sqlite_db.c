@@ -32,7 +32,7 @@ static const struct {
 
 static enum tide_code code_of(int rc, int errnum)
 {
-    if ((rc & 0xff) != SQLITE_CORRUPT && (errnum == ENOSPC || errnum == EDQUOT))
+    if ((rc & 0xff) != SQLITE_CORRUPT && (errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG))
         return TIDE_FULL;
     if ((rc & 0xff) == SQLITE_CANTOPEN && (errnum == EACCES || errnum == EPERM || errnum == EROFS))
         return errnum == EROFS ? TIDE_READ_ONLY : TIDE_DENIED;
@@ -50,7 +50,7 @@ enum tide_code db_fail(struct sqlite_store *s, struct conn *c, int rc, struct ti
 
     rc = rc ? rc : c->db ? sqlite3_extended_errcode(c->db) : SQLITE_CANTOPEN;
     code = code_of(rc, errnum);
-    if (code == TIDE_FULL)
+    if (code == TIDE_FULL && errnum != EFBIG)
         tide_fail(err, code, "%s: no space left on the disk of '%s'", what, s->path);
     else if (code == TIDE_CORRUPT)
         tide_fail(err, code, "%s: '%s' is damaged (%s)%s", what, s->path, sqlite3_errstr(rc),

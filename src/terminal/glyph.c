@@ -54,6 +54,29 @@ static struct str past(struct str s, size_t n)
     return (struct str){s.ptr + n, s.len - n};
 }
 
+void glyph_escape(struct buf *out, uint32_t c)
+{
+    if (c > 0xffff)
+        buf_addf(out, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((c - 0x10000) >> 10)),
+                 (unsigned)(0xdc00 + ((c - 0x10000) & 0x3ff)));
+    else
+        buf_addf(out, "\\u%04x", (unsigned)c);
+}
+
+void glyph_clean_json(struct buf *out, struct str json)
+{
+    while (json.len > 0) {
+        uint32_t c = 0;
+        size_t n = utf8_next(json, &c);
+
+        if (n > 0 && c >= 0x7f && utf8_is_unseen(c) && !utf8_is_joiner(c))
+            glyph_escape(out, c);
+        else
+            buf_add(out, json.ptr, n ? n : 1);
+        json = past(json, n ? n : 1);
+    }
+}
+
 void glyph_clean(struct buf *out, struct str text)
 {
     while (text.len > 0) {

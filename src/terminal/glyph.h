@@ -17,6 +17,12 @@ struct glyph {
  */
 struct glyph glyph_next(struct str s, bool last);
 
+/* Appends the character as JSON writes one that it escapes: \u202e, or two of them. */
+void glyph_escape(struct buf *out, uint32_t c);
+
+/* Appends JSON as a terminal may get it: what must not reach one is escaped. Controls below 0x20 are so already in JSON. */
+void glyph_clean_json(struct buf *out, struct str json);
+
 /* Appends the text cleaned; line ends stay, tabs become blanks, CR goes. */
 void glyph_clean(struct buf *out, struct str text);
 

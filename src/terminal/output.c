@@ -37,9 +37,20 @@ void out_set_color(struct out *out, const char *when)
     out->color = !when || strcmp(when, "auto") == 0 ? out->tty && wanted : strcmp(when, "always") == 0;
 }
 
+/* Text for people is clean by now; JSON, and what is printed as it is stored, is so here. */
+static int write_text(struct out *out)
+{
+    AUTO(buf_done) struct buf clean = BUF_INIT(OUT_MAX);
+
+    if (out->tty)
+        glyph_clean_json(&clean, buf_view(&out->text));
+    out->text.failed |= clean.failed;
+    return out->text.failed ? 0 : fd_write(STDOUT_FILENO, out->tty ? buf_view(&clean) : buf_view(&out->text));
+}
+
 enum tide_code out_flush(struct out *out, struct tide_err *err)
 {
-    int bad = out->text.failed ? 0 : fd_write(STDOUT_FILENO, buf_view(&out->text));
+    int bad = write_text(out);
 
     if (out->text.failed)
         return tide_fail(err, TIDE_TOO_BIG, "the answer is larger than this command can print");
@@ -174,7 +185,10 @@ void out_json_value(struct out *out, struct str json)
     bool text = !out->json && !json_parse(&a, json, NULL, &v, NULL, NULL) && v->type == JSON_STRING;
 
     out->data = true;
-    buf_add_str(&out->text, text ? json_text(&a, v) : json);
+    if (text && out->tty)
+        glyph_clean(&out->text, json_text(&a, v));
+    else
+        buf_add_str(&out->text, text ? json_text(&a, v) : json);
     buf_add_char(&out->text, '\n');
 }
 

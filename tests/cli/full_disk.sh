@@ -82,7 +82,7 @@ check 'and says that it goes on' grep -q 'can be written again' run.err
 check_is 'each node once' ab "$(tr -d '\n' <ledger)"
 check 'the session is whole' tidemark sessions verify held
 
-# So is a chat, and a graph with an agent: the model's answer is more than a log has reserved.
+# So is a chat, a graph with an agent, and a program: the model's answer, or a step's output, is more than a log has reserved.
 text=$(repeat "$size" x)
 cat >chat.json <<END
 {"turns": [{"calls": [{"name": "bash", "args": {"command": "echo c >>$work/ledger; cat /dev/zero >$work/small/fill"}}]}, {"text": "$text"}, {"text": "Done."}]}
@@ -94,6 +94,12 @@ END
 cat >agent_graph.json <<'END'
 {"tidemark_graph": 1, "id": "g", "entry": "w", "nodes": [{"id": "w", "type": "event_loop", "prompt": "write", "outputs": ["x"]}]}
 END
+cat >program <<END
+#!/bin/sh
+tidemark step fill -- sh -c 'echo p >>$work/ledger; cat /dev/zero >$work/small/fill 2>/dev/null; true'
+tidemark step big -- sh -c 'echo q >>$work/ledger; head -c $size /dev/zero | tr "\\0" x' | wc -c
+END
+chmod +x program
 passes() {
     local whose=$1
     shift
@@ -106,11 +112,14 @@ passes() {
     rm small/fill
     wait "$run"
     check_is "$whose: with room again it completes" 0 $?
-    check_is "$whose: what it did is done once" 1 "$(wc -l <ledger | tr -d ' ')"
+    check_is "$whose: what it did is done once" "$(sort -u ledger)" "$(sort ledger)"
+    check "$whose: and is done" test -s ledger
 }
 on_disk() {
     passes "a chat on $1" tidemark chat --provider script --script chat.json --yes -p go
     passes "a graph with an agent on $1" tidemark run agent_graph.json --session "graph-$1" --provider script --script agent.json --yes
+    passes "a program on $1" env PATH="$(dirname "$TIDE_BIN"):$PATH" "$TIDE_BIN" exec --session "program-$1" -- ./program
+    passes "a plain graph on $1" tidemark run full.json --session "plain-$1"
     check "the store on $1 is whole" tidemark store check
 }
 umount small # what was stored so far would leave no room for more
@@ -130,6 +139,24 @@ begin() {
     pids[$whose]=$!
 }
 declare -A pids
+fill >/dev/null
+# There is not even a store: it is made when there is room.
+for whose in chat exec run; do
+    : >ledger
+    case $whose in
+    chat) begin chat tidemark chat --provider script --script begin_chat.json --yes -p go ;;
+    exec) begin exec tidemark exec -- sh -c "echo e >>$work/ledger" ;;
+    run) begin run tidemark run begin_graph.json ;;
+    esac
+    check "$whose: without a store on a full disk it says why it is held" wait_for grep -q '^tidemark: open store: .* paus' "$whose.err"
+    rm small/fill
+    wait "${pids[$whose]}"
+    check_is "$whose: with room it makes the store and completes, once" '0 1 1' "$? $(wc -l <ledger | tr -d ' ') $(tidemark sessions list --ids | wc -l | tr -d ' ')"
+    store=${TIDEMARK_STORE#files:}
+    rm -rf "$store" "$store"-*
+    fill >/dev/null
+done
+rm small/fill
 : >ledger
 tidemark store init >/dev/null
 fill >/dev/null

@@ -227,6 +227,8 @@ for option in happened retry; do
         sessions resume p4 --$option nosuch
     refuses_as "nor an item, --$option" 2 'INVALID|node|p4|all#1\[7\]||repeat' resume p4 --$option 'all#1[7]'
 done
+refuses_as 'null is no value of an output that is always set' 2 'INVALID|node|p4|all#1\[0\]||repeat,repeat' \
+    sessions resume p4 --happened 'all#1[0]={"x":null}'
 refuses_as 'whatever it gave' 2 'INVALID|node|p4|nosuch||repeat' sessions resume p4 --happened 'nosuch={"q":1}'
 refuses_as 'nor is what is no JSON' 2 'INVALID|node|p4|all#1\[0\]||repeat,repeat' sessions resume p4 --happened 'all#1[0]={"x":'
 check_is 'then it is taken as done' 'all: [{"y":2}]' "$(tidemark sessions resume p4 --happened 'all#1[0]={"x":{"y":2}}' --quiet)"

@@ -201,3 +201,21 @@ shows() {
         failures=$((failures + 1))
     fi
 }
+
+# forged FILE LINES...: an export of these events (kind, then body) with digests that are right.
+forged() {
+    python3 - "$@" <<'END'
+import hashlib, json, struct, sys
+name, rest = sys.argv[1], sys.argv[2:]
+text = lambda b: struct.pack("<q", len(b)) + b
+before, lines = bytes(32), []
+for i in range(0, len(rest), 2):
+    seq, kind, body = i // 2 + 1, rest[i], json.dumps(json.loads(rest[i + 1]), separators=(",", ":"))
+    ms = 1700000000000 + seq
+    before = hashlib.blake2b(before + text(name.encode()) + struct.pack("<qqq", seq, 1, ms) + text(kind.encode()) + text(body.encode()), digest_size=32).digest()
+    inner = "," + body[1:-1] if len(body) > 2 else ""
+    lines.append('{"seq":%d,"ts":"2023-11-14T22:13:20.%03dZ","kind":"%s"%s,"tidemark":{"epoch":1,"digest":"%s"}}' % (seq, seq, kind, inner, before.hex()))
+print('{"tidemark":"export","version":1,"session_id":"%s","first_seq":1,"last_seq":%d,"keyed":false,"head_digest":"%s"}' % (name, len(lines), before.hex()))
+print("\n".join(lines))
+END
+}

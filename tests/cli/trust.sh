@@ -48,6 +48,7 @@ check_status 'no store holds it' 1 grep -rqaF "$(cat state/tidemark/origin.key)"
 run_due "$there" >out
 check 'due as it is, recover says what it would take' grep -q 'tidemark .*sessions trust nap' out
 check_is 'and runs nothing of it' '' "$(ran)"
+check 'the doctor does not offer to run it either' eval 'in_store "$there" doctor | grep "nap, due" | grep -q "tidemark .*sessions trust nap. shows what would run$"'
 for words in 'resume nap' 'resume nap --now' 'sessions resume nap' 'sessions send nap hello' 'sessions send nap hello --queue' \
     'exec --session nap -- true' 'exec --resume nap' 'token rotate nap'; do
     # shellcheck disable=SC2086 # the words of a command
@@ -212,23 +213,6 @@ in_store "$(store_at here)" recover --run-due --auto-resume all >/dev/null 2>&1
 check_is 'nothing of it runs' '' "$(ran)"
 
 # ---- what a log says of permissions ----
-# forged FILE LINES...: an export of these events (kind, then body) with digests that are right.
-forged() {
-    python3 - "$@" <<'END'
-import hashlib, json, struct, sys
-name, rest = sys.argv[1], sys.argv[2:]
-text = lambda b: struct.pack("<q", len(b)) + b
-before, lines = bytes(32), []
-for i in range(0, len(rest), 2):
-    seq, kind, body = i // 2 + 1, rest[i], json.dumps(json.loads(rest[i + 1]), separators=(",", ":"))
-    ms = 1700000000000 + seq
-    before = hashlib.blake2b(before + text(name.encode()) + struct.pack("<qqq", seq, 1, ms) + text(kind.encode()) + text(body.encode()), digest_size=32).digest()
-    inner = "," + body[1:-1] if len(body) > 2 else ""
-    lines.append('{"seq":%d,"ts":"2023-11-14T22:13:20.%03dZ","kind":"%s"%s,"tidemark":{"epoch":1,"digest":"%s"}}' % (seq, seq, kind, inner, before.hex()))
-print('{"tidemark":"export","version":1,"session_id":"%s","first_seq":1,"last_seq":%d,"keyed":false,"head_digest":"%s"}' % (name, len(lines), before.hex()))
-print("\n".join(lines))
-END
-}
 call() { echo "{\"id\":\"$1\",\"name\":\"bash\",\"args\":{\"command\":\"echo $2 >>$work/ran\"}}"; }
 provider="{\"provider\":{\"type\":\"script\",\"model\":\"m\",\"script\":\"$work/end.json\"},\"working_dir\":\"$work\",\"agent\":\"chat\"}"
 echo '{"turns":[{"text":"a"},{"text":"b"},{"text":"c"}]}' >end.json

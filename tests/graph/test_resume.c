@@ -486,8 +486,8 @@ static void what_never_began_is_not_asked_about(void **state)
 static void inside_of_others_what_it_gave_is_said_with_it(void **state)
 {
     static const char *const item[] = {"m#1[0]", NULL}, *const inner[] = {"s#1/b", NULL};
-    static const char *const wrong[] = {"m#1[0]=[1", NULL}, *const gave[] = {"m#1[0]={\"x\":{\"a\":7}}", NULL},
-                             *const lone[] = {"s#1/b=8", NULL};
+    static const char *const wrong[] = {"m#1[0]=[1", NULL}, *const null[] = {"m#1[0]={\"x\":null}", NULL},
+                             *const gave[] = {"m#1[0]={\"x\":{\"a\":7}}", NULL}, *const lone[] = {"s#1/b=8", NULL};
     struct tide_graph_options opt = {.size = sizeof opt, .happened = item};
     struct life l;
 
@@ -503,6 +503,8 @@ static void inside_of_others_what_it_gave_is_said_with_it(void **state)
     refused(&l, NULL, TIDE_UNSETTLED, TIDE_ACTION_REPEAT, "m#1[0]");
     helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"m#1[0]\",\"output\":null}]}");
     opt.happened = wrong;
+    refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "m#1[0]");
+    opt.happened = null; /* the hint, sent back as it is */
     refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "m#1[0]");
     opt.happened = gave;
     assert_int_equal(go(&l, &opt), TIDE_OK);

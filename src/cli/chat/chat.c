@@ -41,7 +41,7 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err)
     if (!c->want->no_store) {
         if (settings_sweep_interval(args_text(&c->cli->args, "config"), &sweep_ms, err))
             return err->code;
-        if (cli_store_open(c->cli, is_new ? NEED_CREATE : NEED_WRITE, 0, err))
+        if (cli_store_open_held(c->cli, is_new ? NEED_CREATE : NEED_WRITE, err))
             return is_new ? tide_wrap(err, "chat: the chat cannot be stored (--no-store chats without a store)")
                           : err->code;
         c->sweep = recovery_thread_start(c->cli->store, sweep_ms);

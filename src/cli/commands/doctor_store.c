@@ -137,10 +137,17 @@ void doctor_sessions(struct doctor *d)
         doctor_say_error(d);
 }
 
+static bool is_held_back(const struct tide_recovered *what)
+{
+    return what->action == TIDE_RECOVERED_DUE && !what->trusted;
+}
+
 /* What `tidemark recover` would do, and to which sessions. */
-static const struct finding_kind *kind_of_recovery(enum tide_recovered_action action)
+static const struct finding_kind *kind_of_recovery(const struct tide_recovered *what)
 {
 #define RECORDS "recover", "records it"
+    static const struct finding_kind held_back = {"due_untrusted", "sessions that are due and not trusted",
+                                                  "sessions trust ID", "shows what one would run"};
     static const struct finding_kind kinds[] = {
         [TIDE_RECOVERED_INTERRUPTED] = {"interrupted", "sessions that were interrupted", RECORDS},
         [TIDE_RECOVERED_TIMED_OUT] = {"timed_out", "sessions whose deadline has passed", RECORDS},
@@ -151,7 +158,17 @@ static const struct finding_kind *kind_of_recovery(enum tide_recovered_action ac
     };
 #undef RECORDS
 
-    return &kinds[action];
+    return is_held_back(what) ? &held_back : &kinds[what->action];
+}
+
+static const char *todo_of_recovery(struct arena *a, const struct tide_recovered *what)
+{
+    const char *own = own_command(a);
+
+    if (is_held_back(what))
+        return arena_printf(a, "`%s sessions trust %s` shows what would run", own, what->session_id);
+    return arena_printf(
+        a, what->action == TIDE_RECOVERED_DUE ? "`%s recover --run-due` continues it" : "`%s recover` records it", own);
 }
 
 static int on_lapsed(void *arg, const struct tide_recovered *what)
@@ -159,12 +176,9 @@ static int on_lapsed(void *arg, const struct tide_recovered *what)
     struct arena a = ARENA_INIT;
     const char *state = arena_printf(&a, "%" PRId64, what->seq);
 
-    doctor_say_of(arg, (struct doctor_subject){kind_of_recovery(what->action), what->session_id, state}, VERDICT_WARN,
-                  arena_printf(&a,
-                               what->action == TIDE_RECOVERED_DUE ? "`%s recover --run-due` continues it"
-                                                                  : "`%s recover` records it",
-                               own_command(&a)),
-                  "%s, %s: %s", what->session_id, reason_words(tide_recovered_action_name(what->action)), what->why);
+    doctor_say_of(arg, (struct doctor_subject){kind_of_recovery(what), what->session_id, state}, VERDICT_WARN,
+                  todo_of_recovery(&a, what), "%s, %s: %s", what->session_id,
+                  reason_words(tide_recovered_action_name(what->action)), what->why);
     arena_done(&a);
     return 0;
 }

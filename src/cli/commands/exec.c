@@ -37,10 +37,10 @@ static enum tide_code open_session(struct cli *cli, struct program_run *r, tide_
     enum tide_code code = program_run_check(r, &why);
 
     if (!code)
-        return cli_store_open(cli, NEED_CREATE, 0, err)
+        return cli_store_open_held(cli, NEED_CREATE, err)
                    ? err->code
                    : program_run_create(r, cli->store, id, args_text(&cli->args, "title"), cli_held, ret, err);
-    if (r->begin == PROGRAM_ENSURE && !cli_store_open(cli, NEED_WRITE, 0, &ignored) &&
+    if (r->begin == PROGRAM_ENSURE && !cli_store_open_held(cli, NEED_WRITE, &ignored) &&
         !held_open(&cli_hold, cli->store, id, ret, &ignored))
         return TIDE_OK;
     return tide_err_copy(err, &why);

@@ -270,9 +270,7 @@ static enum tide_code run_or_send(struct cli *cli, struct resuming *r, struct ti
 
     if (take_options(cli, r, err) || take_request(cli, r, &message, err))
         return err->code;
-    if (!message)
-        return resume_and_print(cli, r, err);
-    return cli_store_open(cli, NEED_WRITE, 0, err) ? err->code : send_and_print(cli, r, message, false, err);
+    return message ? send_and_print(cli, r, message, false, err) : resume_and_print(cli, r, err);
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)

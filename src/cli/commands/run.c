@@ -151,7 +151,7 @@ static enum tide_code run_graph(struct cli *cli, tide_graph *graph, const struct
     bool made = false;
     enum tide_code code;
 
-    if (cli_store_open(cli, NEED_CREATE, 0, err))
+    if (cli_store_open_held(cli, NEED_CREATE, err))
         return err->code;
     code = graph_session_open(cli->store, args_text(&cli->args, "session"), args_text(&cli->args, "title"), graph, want,
                               &cli_hold, &session, &made, err);

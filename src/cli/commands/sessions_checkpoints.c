@@ -94,8 +94,10 @@ static void print_list(struct cli *cli, struct checkpoint_list *l)
         out_shape(&cli->out, &shape_checkpoints, &doc);
     else if (!ids)
         print_table(&cli->out, l);
-    for (size_t i = 0; i < l->n && ids && !cli->out.json; i++)
-        outf(&cli->out, "%s\n", l->at[i].id);
+    for (size_t i = 0; i < l->n && ids && !cli->out.json; i++) {
+        out_value(&cli->out, l->at[i].id);
+        outf(&cli->out, "\n");
+    }
 }
 
 static enum tide_checkpoint_type type_asked(const struct cli *cli, enum tide_checkpoint_type otherwise)

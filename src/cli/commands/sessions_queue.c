@@ -21,7 +21,8 @@ static void print_message(void *arg, const struct queued_message *m)
         out_shape(out, &shape_queued_message, m);
         return;
     }
-    outf(out, "%s  %s  ", m->queue_id, time_people(when, m->ts_ms));
+    out_value(out, m->queue_id);
+    outf(out, "  %s  ", time_people(when, m->ts_ms));
     out_value(out, m->content.ptr);
     outf(out, "\n");
 }

@@ -19,7 +19,6 @@ const struct command cmd_sessions_send = {
     .group = "sessions",
     .name = "send",
     .run = run,
-    .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}, {"TEXT", VALUE_TEXT, 0}},
     .options = (const struct opt[]){{.name = "queue",
                                      .help = "only queue the message; the next run of the session "
