@@ -58,10 +58,29 @@ check_is 'as failed, with its error' 'failed sh ended with exit status 3' "$(fie
 tidemark exec --session asks -- sh -c 'tidemark() { "$TIDE_BIN" "$@"; }; tidemark wait ok --kind approval --question "Ship it?" && tidemark sleep nap 0s' >/dev/null 2>&1
 check 'a wait is sent' wait_for is_sent asks 1
 check_is 'with its question' 'waiting approval Ship it?' "$(field transition) $(field wait_kind) $(field question)"
-check_is 'and the command that answers it, wherever it is read' "tidemark --store $TIDEMARK_STORE resume asks --input yes" "$(field 'session.next[0].command')"
+check_is 'and the command that answers it, wherever it is read' "tidemark --store $(on_files || echo sqlite:)$TIDEMARK_STORE resume asks --input yes" "$(field 'session.next[0].command')"
 check 'the answer is taken' tidemark resume asks --input yes
 check 'its end is sent, its sleep is not' wait_for is_sent asks 2
 check_is 'in their order' 'waiting completed' "$(field transition | paste -sd ' ')"
+
+: >received
+TZ=Asia/Tokyo tidemark exec --session away -- sh -c 'tidemark() { "$TIDE_BIN" "$@"; }; tidemark wait ok --kind input' >/dev/null 2>&1
+check 'in another zone' wait_for is_sent away 1
+check_is 'times in its sentences are UTC, as in all JSON' UTC "$(field session.why | sed 's/^it waits for input, since [-0-9]* [0-9:]* //')"
+says_when() {
+    TZ=Asia/Tokyo tidemark notify | holds ' JST on'
+}
+sends_later() {
+    tidemark notify >/dev/null
+    is_sent later 1
+}
+echo 'exit 1' >how
+tidemark config set notify_retry_ms 100
+tidemark exec --session later -- true >/dev/null 2>&1
+check 'people see in their own time when one that failed is tried again' wait_for says_when
+rm how
+check 'then it is sent' wait_for sends_later
+tidemark config set notify_retry_ms 1
 
 : >received
 tidemark sessions new --id cut >/dev/null
