@@ -496,6 +496,7 @@ struct tide_session_info {
     /* of a wait with a deadline: what happens then, and the answer that it gives itself (JSON; NULL: none) */
     enum tide_on_deadline on_deadline;
     const char *default_answer;
+    int64_t queued_messages; /* that no run has taken yet */
 };
 typedef int tide_session_info_fn(void *arg, const struct tide_session_info *info);
 

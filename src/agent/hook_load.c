@@ -6,7 +6,7 @@
  *   {"name":"no-writes","event":"pre_tool_use","matcher":"write|edit","action":"deny","reason":"read only today"}
  *   {"name":"audit","event":"pre_tool_use","command":"./audit.sh","on_failure":"deny"}
  *
- * One that says "on_failure": "deny" and is wrong denies every call: a guard that nobody can ask guards nothing else.
+ * One with an "on_failure" other than "skip" that is wrong denies every call: a guard that nobody can ask guards nothing else.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -113,10 +113,11 @@ static enum tide_code get_on_failure(struct arena *a, const struct json *row, st
 {
     const char *word = NULL;
 
+    hook->fails_closed = json_get(row, STR("on_failure")); /* what is misspelt is not "skip" */
     if (get_text(a, row, "on_failure", &word, err))
         return err->code;
-    hook->fails_closed = word && strcmp(word, "deny") == 0;
-    if (word && !hook->fails_closed && strcmp(word, "skip") != 0)
+    hook->fails_closed = word && strcmp(word, "skip") != 0;
+    if (hook->fails_closed && strcmp(word, "deny") != 0)
         return tide_fail(err, TIDE_INVALID, "\"on_failure\" is '%.40s': one of skip, deny", word);
     return TIDE_OK;
 }

@@ -167,9 +167,9 @@ bool time_parse_any(struct str text, int64_t *ret_unix_ms)
 
 static atomic_bool is_local;
 
-void time_people_local(bool local)
+bool time_people_local(bool local)
 {
-    is_local = local;
+    return atomic_exchange(&is_local, local);
 }
 
 /* As UTC that reads like the local time, and the name of its zone. */

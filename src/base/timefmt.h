@@ -24,7 +24,7 @@ bool time_take_fraction(const char **p, const char *end, int64_t *ret_ms);
 const char *time_people(char out[TIME_PEOPLE_SIZE], int64_t unix_ms); /* "2026-02-21 11:01:10 CET" */
 #define TIME_CLOCK_SIZE 16
 const char *time_clock(char out[TIME_CLOCK_SIZE], int64_t unix_ms); /* "11:01:10.123" */
-void time_people_local(bool local);
+bool time_people_local(bool local);                                 /* what it was before */
 #define TIME_TAKEN_SIZE 24
 const char *time_taken(char out[TIME_TAKEN_SIZE], int64_t ms); /* "0.4 s", "3m 12s", "2h 05m", "5 days" */
 

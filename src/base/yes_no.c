@@ -60,3 +60,21 @@ void yes_no_put_reason(struct buf *out, struct str answer, struct str reason)
     json_out_kstr(&o, STR("reason"), reason);
     json_out_end(&o, '}');
 }
+
+static struct str plain(struct arena *a, const struct json *v)
+{
+    return !v || v->type == JSON_NULL ? STR("") : v->type == JSON_STRING ? json_text(a, v) : json_source(v);
+}
+
+struct str yes_no_shown(struct arena *a, const struct json *answer)
+{
+    struct str decision, reason;
+
+    if (yes_no_read(a, answer) == YES_NO_NEITHER || answer->type != JSON_OBJECT)
+        return plain(a, answer);
+    decision = plain(a, json_get(answer, STR("decision")));
+    reason = plain(a, json_get(answer, STR("reason")));
+    if (!reason.len)
+        return decision;
+    return str_from(arena_printf(a, "%.*s: %.*s", STR_ARG(decision), STR_ARG(reason)));
+}

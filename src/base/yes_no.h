@@ -20,4 +20,7 @@ void yes_no_put_reason(struct buf *out, struct str answer, struct str reason);
 /* The answer to a wait: a word, true or false, or {"decision": one of these, "reason": any text}. Takes NULL. */
 enum yes_no yes_no_read(struct arena *a, const struct json *answer);
 
+/* The same for people: "no: too early". What is neither is its text, or its JSON. Takes NULL. */
+struct str yes_no_shown(struct arena *a, const struct json *answer);
+
 #endif

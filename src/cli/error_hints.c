@@ -6,6 +6,7 @@
  */
 #include "cli/error_hints.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -176,13 +177,45 @@ const char *offer_text(struct arena *a, const char *line, const char *change)
     return options ? arena_printf(a, "%s (to change: %s)", line, options) : line;
 }
 
-/* What is wrong with an argument is said of its option. */
+static bool has_option(const struct opt *table, const char *option)
+{
+    while (table && table->name && strcmp(table->name, option) != 0)
+        table++;
+    return table && table->name;
+}
+
+static bool is_option(const char *option)
+{
+    bool found = has_option(global_options, option);
+
+    for (const struct command *const *c = commands; *c && !found; c++)
+        found = has_option((*c)->options, option);
+    return found;
+}
+
+/* As an option, or as an operand. */
+static bool is_named(const char *msg, const char *option, const char *name)
+{
+    char operand[64];
+    size_t n = 0;
+
+    for (; name[n] && n < sizeof(operand) - 1; n++)
+        operand[n] = (char)toupper((unsigned char)name[n]);
+    operand[n] = '\0';
+    return strstr(msg, option) || strstr(msg, operand);
+}
+
+/* What is wrong with an argument is said of its option, once. */
 static void name_argument(struct arena *a, struct tide_err *err)
 {
+    const char *option;
+
     if (err->detail.subject != TIDE_SUBJECT_ARGUMENT || !err->detail.name[0])
         return;
-    tide_wrap(err, "%s", argument_option(a, err->detail.name));
+    option = argument_option(a, err->detail.name);
     err->detail.subject = 0;
+    if (is_option(option + strlen("--")) && !is_named(err->msg, option, err->detail.name))
+        tide_wrap(err, "%s", option);
 }
 
 const char *err_advice(struct arena *a, const struct tide_err *err, bool of_store)

@@ -3,11 +3,14 @@
  * Help, printed from the tables. `tidemark help --table` prints every row for the tests: one that lacks its help, or that
  * no manual page names, fails them.
  */
+#include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/examples.h"
 #include "cli/cli.h"
 #include "engine/shapes.h"
+#include "terminal/wrap.h"
 
 /* Those that are a program with its arguments, or the others. */
 static void print_operands(struct out *out, const struct command *c, bool program)
@@ -40,18 +43,36 @@ static void print_usage(struct out *out, const struct command *c)
     outf(out, "\n");
 }
 
+#define NARROW 24 /* columns that a text beside a name needs; with fewer it stands below, indented by BELOW */
+#define BELOW 8
+
+static void print_row(struct out *out, enum color color, const char *name, int width, const char *text)
+{
+    int columns = out->tty ? terminal_columns(STDOUT_FILENO) : INT_MAX, used = (int)strlen(name), at = width + 3;
+    bool narrow = columns < at + NARROW;
+
+    at = narrow ? BELOW : at;
+    outf(out, "  ");
+    out_colored(out, color, name);
+    if (narrow || used > width)
+        outf(out, "\n%*s", at, "");
+    else
+        outf(out, "%*s", at - used - 2, "");
+    wrap_beside(&out->text, str_from(text), at, columns);
+    outf(out, "\n");
+}
+
 static void print_option(struct out *out, const struct opt *o)
 {
-    char left[64];
+    char left[64], help[512] = "";
 
     if (o->hidden)
         return;
     snprintf(left, sizeof(left), "%s%c%s--%s%s%s", o->letter ? "-" : "", o->letter ? o->letter : ' ',
              o->letter ? ", " : "   ", o->name, o->value ? " " : "", o->value ? o->value : "");
-    outf(out, "  %-30s %s", left, o->help);
     if (o->type == VALUE_WORD && !strstr(o->help, "never"))
-        outf(out, " (%s)", o->words);
-    outf(out, "\n");
+        snprintf(help, sizeof(help), "%s (%s)", o->help, o->words);
+    print_row(out, COLOR_NONE, left, 30, *help ? help : o->help);
 }
 
 static void print_options(struct out *out, const char *title, const struct opt *table)
@@ -67,19 +88,19 @@ static void print_options(struct out *out, const char *title, const struct opt *
         print_option(out, o);
 }
 
-static void print_row(struct out *out, const struct command *c)
+static void print_command(struct out *out, const struct command *c)
 {
     char left[64];
 
     snprintf(left, sizeof(left), "%s%s%s", c->group ? c->group : "", c->group ? " " : "", c->name);
-    outf(out, "  %s%-22s%s %s\n", color_code(out, COLOR_BOLD), left, color_code(out, COLOR_NONE), c->help);
+    print_row(out, COLOR_BOLD, left, 26, c->help);
 }
 
 static void print_group_rows(struct out *out, const char *group)
 {
     for (const struct command *const *c = commands; *c; c++)
         if ((*c)->group && strcmp((*c)->group, group) == 0 && !(*c)->hidden)
-            print_row(out, *c);
+            print_command(out, *c);
 }
 
 /* First what a program and those who run it use: the commands that the table has before the first group. */
@@ -91,7 +112,7 @@ static void print_overview(struct out *out)
               "Sessions that cannot be lost: append-only logs with checkpoints, forks and rollback.\n\n");
     for (; *c && !(*c)->group; c++)
         if (!(*c)->hidden)
-            print_row(out, *c);
+            print_command(out, *c);
     for (const struct command_group *g = command_groups; g->name; g++) {
         outf(out, "\n");
         print_group_rows(out, g->name);
@@ -99,7 +120,7 @@ static void print_overview(struct out *out)
     outf(out, "\n");
     for (; *c; c++)
         if (!(*c)->group && !(*c)->hidden)
-            print_row(out, *c);
+            print_command(out, *c);
     print_options(out, "Everywhere", global_options);
     outf(out,
          "\n`tidemark COMMAND --help` shows more. Ids may be shortened to a unique prefix.\n"
@@ -113,8 +134,21 @@ static void print_examples(struct out *out, const struct command *c)
     for (int i = 0; i < EXAMPLES; i++) {
         const char *example = command_example(c, i);
 
-        if (example)
-            outf(out, "  %s\n", example);
+        if (!example)
+            continue;
+        outf(out, "  ");
+        out_command(out, example);
+        outf(out, "\n");
+    }
+}
+
+/* Paragraphs: on a terminal their lines are filled. One that is indented, or follows the end of a sentence, begins anew. */
+static void print_more(struct out *out, const char *text)
+{
+    for (const char *c = text; *c; c++) {
+        bool fills = *c == '\n' && c > text && !strchr(".:\n", c[-1]) && c[1] != '\n' && c[1] != ' ';
+
+        buf_add_char(&out->text, out->tty && fills ? ' ' : *c);
     }
 }
 
@@ -127,8 +161,11 @@ void help_print(struct cli *cli)
     if (c) {
         print_usage(out, c);
         outf(out, "\n%s\n", c->help);
-        if (c->more)
-            outf(out, "\n%s\n", c->more);
+        if (c->more) {
+            outf(out, "\n");
+            print_more(out, c->more);
+            outf(out, "\n");
+        }
         print_options(out, "Options", c->options);
         print_options(out, "Everywhere", global_options);
         print_examples(out, c);

@@ -166,7 +166,7 @@ static void on_notice(void *arg, enum program_notice what, size_t n, const char 
         say("the last run had left %zu process%s running: ended %s", n, n == 1 ? "" : "es", n == 1 ? "it" : "them");
         break;
     case PROGRAM_SUPERSEDED:
-        say("the run that waited is superseded: its token is revoked");
+        say("the run that waited is superseded%s", n ? ": its token is revoked" : "");
         break;
     case PROGRAM_AGAIN:
         say("a new run begins; the last run of this session %s %s", strcmp(text, "waiting") == 0 ? "is" : "was", text);

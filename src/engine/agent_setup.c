@@ -187,12 +187,24 @@ static bool is_strange(struct agent_setup *c, const char *provider)
     return true;
 }
 
+static const char *const variables[] = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY"};
+
+/* The other provider, if its key is in the environment; NULL: it is not. */
+static const char *other_provider(const char *provider)
+{
+    bool is_openai = strcmp(provider, "openai") == 0;
+    const char *key = getenv(variables[!is_openai]);
+
+    if (!key || !*key || strcmp(provider, "script") == 0)
+        return NULL;
+    return is_openai ? "anthropic" : "openai";
+}
+
 /* All that is missing at once: whoever sets the one should not be sent away again for the other. */
 static enum tide_code check_complete(const char *provider, bool no_key, bool no_model, struct tide_err *err)
 {
     bool is_openai = strcmp(provider, "openai") == 0;
-    const char *variables[] = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}, *key = getenv(variables[!is_openai]);
-    const char *other = no_key && key && *key ? is_openai ? "anthropic" : "openai" : NULL;
+    const char *other = no_key ? other_provider(provider) : NULL;
 
     if (!no_key && !no_model)
         return TIDE_OK;
@@ -290,7 +302,7 @@ bool agent_setup_has_key(const struct agent_setup *c)
 {
     AUTO(buf_done) struct buf key = BUF_INIT((size_t)64 << 10);
     struct tide_err ignored;
-    bool there = agent_setup_asks_keychain(c);
+    bool there = agent_setup_asks_keychain(c) || other_provider(config_text(c->settings.config, "provider"));
 
     if (!there)
         there = config_api_key(c->settings.config, config_text(c->settings.config, "provider"), &key, &ignored) ||

@@ -44,7 +44,7 @@ enum tide_code agent_setup_choose(struct agent_setup *s, tide_session *session, 
 /* The same, and that the provider can be opened so. */
 enum tide_code agent_setup_check(struct agent_setup *s, tide_session *session, struct tide_err *err) MUST_CHECK;
 
-/* Whether a key is configured for the provider; a keychain counts, and is not asked. */
+/* Whether a key is configured for the provider, or is there for the other one; a keychain counts, and is not asked. */
 bool agent_setup_has_key(const struct agent_setup *s);
 bool agent_setup_asks_keychain(const struct agent_setup *s);
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "agent/hook_program.h"
+#include "base/timefmt.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/config_value.h"
@@ -287,6 +288,7 @@ static int render_notification(void *arg, const struct tide_session_info *info)
 static enum tide_code draw_session(struct sending *s, struct drawn *d, struct tide_err *err)
 {
     int64_t until_ms = monotonic_ms() + ENDING_MS;
+    bool local = time_people_local(false); /* in JSON times are UTC, in sentences too */
     tide_session *session = NULL;
     enum tide_code code = tide_session_open(s->store, d->n->session, TIDE_SESSION_READ, &session, err);
 
@@ -298,6 +300,7 @@ static enum tide_code draw_session(struct sending *s, struct drawn *d, struct ti
         code = code ? code : session_show_next(session, render_notification, d, err);
     }
     tide_session_close(session);
+    time_people_local(local);
     return code;
 }
 

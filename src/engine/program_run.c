@@ -109,6 +109,7 @@ struct before {
     int64_t seq;
     bool interrupted, waited, over;
     enum tide_outcome outcome;
+    size_t tokens;                   /* that are valid */
     struct run_steps finished, open; /* that a new chain repeats */
 };
 
@@ -140,6 +141,7 @@ static enum tide_code look_before(const struct program_run *r, tide_session *ses
     ret->seq = session->state->seq;
     ret->interrupted = info->status == TIDE_STATUS_INTERRUPTED_STARTUP;
     ret->waited = info->status == TIDE_STATUS_WAITING;
+    ret->tokens = session->state->ledger.run.token == TOKEN_ACTIVE;
     ret->over = run_is_over(&session->state->ledger.run);
     ret->outcome = info->outcome;
     if ((r->begin != PROGRAM_ANEW && r->begin != PROGRAM_START) || ret->outcome == TIDE_OUTCOME_COMPLETED ||
@@ -201,7 +203,7 @@ static void tell_begun(const struct program_run *r, tide_session *session, struc
     if (left > 0)
         notify_face(r, session, PROGRAM_LEFTOVERS, left, r->program->program);
     if (before->waited && r->begin != PROGRAM_RESUME && (!continues || r->begin == PROGRAM_SEND))
-        notify_face(r, session, PROGRAM_SUPERSEDED, 0, r->program->program);
+        notify_face(r, session, PROGRAM_SUPERSEDED, before->tokens, r->program->program);
     if (!continues && before->run_id[0])
         notify_face(r, session, PROGRAM_AGAIN, 0,
                     before->waited ? tide_status_name(TIDE_STATUS_WAITING) : tide_outcome_name(before->outcome));

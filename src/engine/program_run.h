@@ -25,7 +25,7 @@ enum program_begin {
 enum program_notice {
     PROGRAM_CHANGED,    /* its file is not the one that ran last: its name */
     PROGRAM_LEFTOVERS,  /* processes of a killed run were ended: how many */
-    PROGRAM_SUPERSEDED, /* a run that waited is superseded, and its token revoked */
+    PROGRAM_SUPERSEDED, /* a run that waited is superseded, and its tokens, n, revoked */
     PROGRAM_AGAIN,      /* a new run begins in a session that has had one: how the last one ended */
     PROGRAM_REPEATS,    /* … and repeats finished steps: how many, and which */
     PROGRAM_DOUBTS,     /* … and steps that must happen once and may have happened: how many, and which */

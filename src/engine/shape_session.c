@@ -171,6 +171,7 @@ const struct shape shape_session = {
             {"holder", SHAPE_TEXT, AT(holder), SHAPE_NULLABLE, "the process that may append now"},
             {"is_resumable", SHAPE_BOOL, AT(is_resumable), 0, "a person may resume it"},
             {"needs_resume", SHAPE_BOOL, AT(needs_resume), 0, "it does not continue until it is resumed"},
+            {"queued_messages", SHAPE_INT, AT(queued_messages), 0, "messages that no run has taken yet"},
             {"trusted", SHAPE_BOOL, AT(trusted), 0, "it began here or was trusted; else nothing of it runs"},
             {"", SHAPE_MEMBERS, .of = &shape_session_times},
             {"first_seq", SHAPE_INT, AT(first_seq), SHAPE_NULLABLE, "its first event", .has = is_known},

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/timefmt.h"
+#include "base/yes_no.h"
 #include "engine/session_words.h"
 
 /* One step of the session, whatever the number of its attempts. */
@@ -386,7 +387,7 @@ static void on_run_waiting(const struct fact *f)
 
 static void note_answer(const struct fact *f, struct tl_item *item)
 {
-    struct str by = text_of(f, "by"), input = shown(f, json_get(f->body, STR("input")));
+    struct str by = text_of(f, "by"), input = yes_no_shown(&f->t->scratch, json_get(f->body, STR("input")));
     char question[sizeof(item->note)];
 
     memcpy(question, item->note, sizeof(question));

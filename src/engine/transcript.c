@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/yes_no.h"
 #include "engine/session_words.h"
 #include "session/session.h"
 #include "store/store.h"
@@ -343,7 +344,7 @@ static void on_resumed(const struct told *f)
 {
     struct transcript_entry e = entry_of(f, TRANSCRIPT_ANSWER);
 
-    e.text = content_of(f, "input");
+    e.text = arena_dup(&f->r->scratch, yes_no_shown(&f->r->scratch, json_get(f->body, STR("input")))).ptr;
     e.by = text_of(f, "by");
     hand_out(f->r, &e);
 }

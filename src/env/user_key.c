@@ -113,8 +113,10 @@ static enum tide_code state_dir(char out[PATH_MAX], struct tide_err *err)
         n = snprintf(out, PATH_MAX, "%s/tidemark", state);
     else if (home && home[0] == '/')
         n = snprintf(out, PATH_MAX, "%s/.local/state/tidemark", home);
-    return n > 0 && n < PATH_MAX - 64 ? TIDE_OK
-                                      : tide_fail(err, TIDE_INVALID, "neither HOME nor XDG_STATE_HOME is set");
+    return n > 0 && n < PATH_MAX - 64
+               ? TIDE_OK
+               : tide_fail(err, TIDE_INVALID,
+                           "no state directory for the key of origin: neither HOME nor XDG_STATE_HOME is set");
 }
 
 static int make_dirs(char *path)

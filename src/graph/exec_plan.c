@@ -249,7 +249,7 @@ static char *default_of(const struct place *p)
     if (!p->node->deadline_ms ||
         !(spec_has_edge(p->graph, p->node, SPEC_TIMEOUT) || spec_has_edge(p->graph, p->node, SPEC_FAILURE)))
         return NULL;
-    return mem_dup(p->node->kind == SPEC_APPROVAL ? STR("false") : STR("null"));
+    return mem_dup(STR("null"));
 }
 
 static void ask_person(struct exec *x, const struct place *p, const char *name, const struct task *t)

@@ -364,7 +364,7 @@ static void put_edges(struct hive *h)
         to = hive_text(h, json_get(h->graph, STR("entry_points")), arena_printf(&h->arena, "%.*s_resume", STR_ARG(id)));
         if (pauses(h, n))
             put_plain_edge(h, hive_id(h, id), pause_id(h, id));
-        if (to.len && !has_edge(h, id, to))
+        if (to.len && !has_edge(h, id, to) && (pauses(h, n) || !str_eq(id, to)))
             put_plain_edge(h, pauses(h, n) ? pause_id(h, id) : hive_id(h, id), hive_id(h, to));
     }
     json_out_end(&h->out, ']');

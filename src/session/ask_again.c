@@ -119,7 +119,6 @@ static enum tide_code open_question(struct tide_session *s, const char *name, co
     draft_text(&d, "wait_name", denied->name);
     draft_text(&d, "wait_kind", tide_wait_kind_name(TIDE_WAIT_APPROVAL));
     draft_text(&d, "wait_key", denied->key);
-    json_out_kint(&d.out, STR("since_seq"), tide_session_last_seq(s));
     draft_text(&d, "resume_token_id", token->id);
     draft_text(&d, "question", denied->question);
     draft_close(&d);

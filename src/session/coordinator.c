@@ -362,7 +362,7 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
 
     m->by_default = settle_deadline(r, m->now_ms) == TIDE_ON_DEADLINE_DEFAULT;
     if (m->opt->input && (m->by_default || (r->due_ms && !r->wait_key))) {
-        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "was answered by its default when the deadline passed");
+        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "takes no answer any more: the deadline has passed");
         return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"without_answer\":true");
     }
     if (m->by_default)

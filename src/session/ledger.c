@@ -372,11 +372,13 @@ void ledger_cancel(struct ledger *l, const struct fact *f)
 void ledger_queue_added(struct ledger *l, const struct fact *f)
 {
     map_set_int(&l->queue, text_of(f, "queue_id"), f->ev->seq);
+    l->queued = (int64_t)l->queue.live;
 }
 
 void ledger_queue_taken(struct ledger *l, const struct fact *f)
 {
     map_drop(&l->queue, text_of(f, "queue_id"));
+    l->queued = (int64_t)l->queue.live;
 }
 
 void ledger_approval_requested(struct ledger *l, const struct fact *f)

@@ -123,6 +123,7 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
     *ret = info_of(a, h, st);
     ret->created_ms = session_created_ms(s, h);
     fill_run(ret, r);
+    ret->queued_messages = s->ledger.queued;
     ret->title = info_or_null(a, s, "title");
     ret->agent = info_or_null(a, s, "agent");
     ret->agent_id = info_or_null(a, s, "agent_id");

@@ -155,11 +155,12 @@ struct ledger {
     int64_t effects_completed, effects_failed, effects_unknown;
     int64_t input_tokens, output_tokens, cached_tokens, calls, cost_nano;
     int64_t errors, rollbacks, checkpoints, checkpoint_events; /* checkpoints: not deleted; events: made or deleted */
-    struct map queue;                                          /* queue_id -> int64_t * seq: added and not taken */
-    struct map approvals;                                      /* approval_id -> int64_t * seq: asked and not given */
-    struct map tokens;                                         /* token_id -> struct token_past *, every one */
-    int64_t trusted_seq;                                       /* of the latest session.trusted; 0: none */
-    int64_t cancel_seq;                                        /* of the latest cancel request; 0: none */
+    struct map queue; /* queue_id -> int64_t * seq: added and not taken; not in a summary, which has its number */
+    int64_t queued;
+    struct map approvals;    /* approval_id -> int64_t * seq: asked and not given */
+    struct map tokens;       /* token_id -> struct token_past *, every one */
+    int64_t trusted_seq;     /* of the latest session.trusted; 0: none */
+    int64_t cancel_seq;      /* of the latest cancel request; 0: none */
     int64_t notify_from;     /* seq at or behind which the next notification to send is; 0: none is to be sent */
     int64_t notify_last;     /* seq of the latest event that asks for one */
     int64_t notify_tries;    /* how often the next one has failed, … */

@@ -221,6 +221,7 @@ static const struct {
     NUMBER(chain_before),
     NUMBER(chain_first),
     NUMBER(trusted_seq),
+    NUMBER(queued),
     NUMBER(notify_from),
     NUMBER(notify_last),
     NUMBER(notify_tries),
@@ -468,6 +469,8 @@ static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
         map_put(&l->effects, json_key_text(a, m), e);
     }
     state_get_ints(a, &l->queue, json_get(v, STR("queue")));
+    if (l->queue.live) /* of an earlier version, without the number */
+        l->queued = (int64_t)l->queue.live;
     state_get_ints(a, &l->approvals, json_get(v, STR("approvals")));
     get_tokens(a, l, json_get(v, STR("tokens")));
 }

@@ -38,6 +38,7 @@ void status_offer(const struct subject *o); /* status_next.c: the commands */
 
 /* ---- status_next.c: what stands in the way of going on; the sentence says it, the commands follow from it */
 const char *status_stuck(const struct subject *o); /* at what; NULL: at nothing */
+size_t status_cut(const struct subject *o, const char **names, size_t max);
 enum mending status_mending(const struct subject *o);
 bool status_hollow(const struct subject *o);
 

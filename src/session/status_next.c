@@ -12,19 +12,30 @@
 
 /* ---- What stands in the way ---------------------------------------------------------------------------------------- */
 
-/* A node, or a step of a program, that must happen once and was cut. */
-static const char *cut_once(const struct subject *o)
+/* Nodes, or steps of a program, that must happen once and were cut: how many, and the names of the first ones. */
+size_t status_cut(const struct subject *o, const char **names, size_t max)
 {
     const struct map *effects = &o->state->ledger.effects;
+    size_t n = 0;
 
     for (struct map_entry *e = map_next(effects, NULL); e; e = map_next(effects, e)) {
         const struct effect *f = e->value;
 
-        if (!f->past && f->tool && f->effect && strcmp(f->effect, "once") == 0 &&
-            o->graph == (strncmp(e->key, "node:", 5) == 0))
-            return f->tool;
+        if (f->past || !f->tool || !f->effect || strcmp(f->effect, "once") != 0 ||
+            o->graph != (strncmp(e->key, "node:", 5) == 0))
+            continue;
+        if (n < max)
+            names[n] = f->tool;
+        n++;
     }
-    return NULL;
+    return n;
+}
+
+static const char *cut_once(const struct subject *o)
+{
+    const char *name;
+
+    return status_cut(o, &name, 1) ? name : NULL;
 }
 
 /* What must happen once, failed or was cut, and is still to be gone on with. A rollback leaves a node behind; an edge may

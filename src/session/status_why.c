@@ -209,8 +209,10 @@ static void say_deadline(const struct subject *o)
 
     if (!r->deadline_ms)
         return;
-    if (r->on_deadline == TIDE_ON_DEADLINE_DEFAULT)
-        say_quoted(o->st, "; then it is answered with ", r->default_answer ? r->default_answer : "null");
+    if (r->on_deadline == TIDE_ON_DEADLINE_DEFAULT && (!r->default_answer || strcmp(r->default_answer, "null") == 0))
+        say(o->st, "; then it continues without an answer");
+    else if (r->on_deadline == TIDE_ON_DEADLINE_DEFAULT)
+        say_quoted(o->st, "; then it is answered with ", r->default_answer);
     else
         say(o->st, r->on_deadline == TIDE_ON_DEADLINE_FAIL ? "; then its run fails" : "; then it is interrupted");
 }
@@ -223,7 +225,7 @@ static void say_waiting(const struct subject *o)
         bool due = status_due_ms(o) <= o->now_ms;
 
         say_when(o->st,
-                 !r->due_ms || !r->wait_key ? "it was answered by its default at "
+                 !r->due_ms || !r->wait_key ? "it had no answer before its deadline, "
                  : due                      ? "it was due at "
                                             : "it sleeps until ",
                  status_due_ms(o));
@@ -232,7 +234,7 @@ static void say_waiting(const struct subject *o)
         if (r->wait_name)
             say(o->st, ")");
         if (due)
-            say(o->st, " and continues as soon as it is resumed");
+            say(o->st, "%s continues as soon as it is resumed", !r->due_ms || !r->wait_key ? ", and" : " and");
     } else {
         say_wait(o, "it waits for ");
         say_when(o->st, ", until ", r->deadline_ms);
@@ -277,6 +279,20 @@ static void say_dropped(const struct subject *o)
         say(o->st, " and %zu more", dropped->live - said);
 }
 
+static void say_stuck(const struct subject *o, const char *stuck)
+{
+    const char *cut[NODES_SAID] = {stuck};
+    size_t n = o->graph ? status_cut(o, cut, NODES_SAID) : 1;
+
+    n = n ? n : 1; /* it failed */
+    for (size_t i = 0; i < n && i < NODES_SAID; i++)
+        say_quoted(o->st, i ? ", " : n > 1 ? "; nodes " : o->graph ? "; node " : "; step ", cut[i]);
+    if (n > NODES_SAID)
+        say(o->st, " and %zu more", n - NODES_SAID);
+    say(o->st, n > 1 ? " must happen once and failed or were interrupted: find out whether they happened"
+                     : " must happen once and failed or was interrupted: find out whether it happened");
+}
+
 static void say_idle(const struct subject *o)
 {
     const char *stuck = status_stuck(o);
@@ -307,8 +323,7 @@ static void say_idle(const struct subject *o)
     if (!stuck) {
         say_mending(o);
     } else if (s->is_resumable) {
-        say_quoted(s, o->graph ? "; node " : "; step ", stuck);
-        say(s, " must happen once and failed or was interrupted: find out whether it happened");
+        say_stuck(o, stuck);
     }
     say_maker(o);
 }
@@ -351,9 +366,9 @@ void status_say(const struct subject *o)
         say(o->st, " was answered with no, and can be asked again");
     }
     say_leftover(o);
-    if (o->state->ledger.queue.live)
-        say(o->st, "; %zu message%s queued%s", o->state->ledger.queue.live,
-            o->state->ledger.queue.live == 1 ? " is" : "s are",
+    if (o->state->ledger.queued)
+        say(o->st, "; %" PRId64 " message%s queued%s", o->state->ledger.queued,
+            o->state->ledger.queued == 1 ? " is" : "s are",
             settle_delivers(o->state) ? ", and delivered when it runs" : ": the next run can take it");
     if (o->run->degraded)
         say(o->st,

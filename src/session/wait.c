@@ -16,7 +16,7 @@
 
 #define DEFAULT_MAX 4096 /* bytes of a default: it is part of the state, which stays small */
 
-/* What happens at the deadline, checked; a default that is null in JSON is one. */
+/* What happens at the deadline, checked; null in JSON is one, of an approval too: it was not given. */
 static enum tide_code check_deadline(struct tide_wait_options *opt, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -33,14 +33,14 @@ static enum tide_code check_deadline(struct tide_wait_options *opt, struct tide_
         return tide_fail(err, TIDE_INVALID, "wait '%s': %s needs a deadline", opt->name,
                          opt->default_answer ? "a default" : "what happens at the deadline");
     if ((opt->on_deadline == TIDE_ON_DEADLINE_DEFAULT) != (opt->default_answer != NULL))
-        return tide_fail(err, TIDE_INVALID, "wait '%s': at the deadline it is to %s: %s", opt->name,
-                         tide_on_deadline_name(opt->on_deadline),
-                         opt->default_answer ? "omit the default" : "give the default");
+        return tide_fail(err, TIDE_INVALID, "wait '%s': '%s' at the deadline %s default answer: %s", opt->name,
+                         tide_on_deadline_name(opt->on_deadline), opt->default_answer ? "takes no" : "needs a",
+                         opt->default_answer ? "omit it" : "give one");
     if (opt->default_answer && strlen(opt->default_answer) > DEFAULT_MAX)
         return tide_fail(err, TIDE_TOO_BIG, "wait '%s': a default has %d bytes at most", opt->name, DEFAULT_MAX);
     if (opt->default_answer && json_parse(&a, str_from(opt->default_answer), NULL, &v, NULL, err))
         return tide_wrap(err, "wait '%s': the default", opt->name);
-    return v && opt->kind == TIDE_WAIT_APPROVAL ? yes_no_check(&a, v, err) : TIDE_OK;
+    return v && opt->kind == TIDE_WAIT_APPROVAL && v->type != JSON_NULL ? yes_no_check(&a, v, err) : TIDE_OK;
 }
 
 /* Only of a wait that is still to come: the deadline of one that was answered may have passed since. */

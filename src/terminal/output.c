@@ -155,12 +155,24 @@ void out_colored(struct out *out, enum color color, const char *text)
     buf_add_str(&out->text, str_from(color == COLOR_NONE ? "" : color_code(out, COLOR_NONE)));
 }
 
+static void out_name(struct out *out, const char *name)
+{
+    outf(out, "%s%-12s%s ", color_code(out, COLOR_DIM), name, color_code(out, COLOR_NONE));
+}
+
 void out_field(struct out *out, const char *name, const char *value)
 {
     if (!value)
         return;
-    outf(out, "%s%-12s%s ", color_code(out, COLOR_DIM), name, color_code(out, COLOR_NONE));
+    out_name(out, name);
     out_value(out, value);
+    buf_add_char(&out->text, '\n');
+}
+
+void out_field_command(struct out *out, const char *name, const char *command)
+{
+    out_name(out, name);
+    out_command(out, command);
     buf_add_char(&out->text, '\n');
 }
 

@@ -40,6 +40,7 @@ void out_value(struct out *out, const char *text);           /* cleaned; NULL is
 int out_fit(struct out *out, const char *text, int columns); /* what fits, "…" where it was cut; the columns used */
 void out_colored(struct out *out, enum color color, const char *text);
 void out_field(struct out *out, const char *name, const char *value); /* "name        value"; nothing for NULL */
+void out_field_command(struct out *out, const char *name, const char *command); /* in one piece, on any terminal */
 void say_lines(struct str lines); /* on standard error; long ones broken at words on a terminal */
 void say_as_json(bool json);      /* --json: what is said below is JSON, one object per line */
 void say_clean(const char *text); /* "tidemark: text" on standard error, cleaned */

@@ -48,20 +48,32 @@ static size_t run_of(struct str s, bool spaces)
     return n;
 }
 
+/* What stays in one piece: a word, or a command in backquotes with what is written against it. */
+static size_t piece_of(struct str s)
+{
+    const char *end = s.len > 1 && s.ptr[0] == '`' ? memchr(s.ptr + 1, '`', s.len - 1) : NULL;
+    size_t quoted = end ? (size_t)(end - s.ptr) : 0;
+
+    return quoted + run_of((struct str){s.ptr + quoted, s.len - quoted}, false);
+}
+
+static void put_piece(struct buf *out, struct str piece)
+{
+    for (size_t i = 0; i < piece.len; i++)
+        buf_add_char(out, piece.ptr[i] == WRAP_KEPT_SPACE ? ' ' : piece.ptr[i]);
+}
+
 static void put_spaces(struct buf *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         buf_add_char(out, ' ');
 }
 
-static void wrap_line(struct buf *out, struct str line, int columns)
+/* From column `at` on; the lines below begin at `indent`. */
+static void wrap_line(struct buf *out, struct str line, int columns, size_t indent, int at)
 {
-    size_t indent = run_of(line, true);
-    int at = 0;
-
-    indent = indent > INDENT_MAX ? INDENT_MAX : indent;
     while (line.len > 0) {
-        size_t gap = run_of(line, true), word = run_of((struct str){line.ptr + gap, line.len - gap}, false);
+        size_t gap = run_of(line, true), word = piece_of((struct str){line.ptr + gap, line.len - gap});
         int width = width_of((struct str){line.ptr + gap, word});
 
         if (at > (int)indent && at + (int)gap + width > columns) {
@@ -72,7 +84,7 @@ static void wrap_line(struct buf *out, struct str line, int columns)
             put_spaces(out, gap);
             at += (int)gap;
         }
-        buf_add(out, line.ptr + gap, word);
+        put_piece(out, (struct str){line.ptr + gap, word});
         at += width;
         line = (struct str){line.ptr + gap + word, line.len - gap - word};
     }
@@ -84,16 +96,22 @@ void wrap_text(struct buf *out, struct str text, int columns)
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t n = end ? (size_t)(end - text.ptr) : text.len;
         struct str line = {text.ptr, n};
+        size_t indent = run_of(line, true);
 
         if (width_of(line) > columns)
-            wrap_line(out, line, columns);
+            wrap_line(out, line, columns, indent < INDENT_MAX ? indent : INDENT_MAX, 0);
         else
-            buf_add_str(out, line);
+            put_piece(out, line);
         if (end)
             buf_add_char(out, '\n');
         n += end != NULL;
         text = (struct str){text.ptr + n, text.len - n};
     }
+}
+
+void wrap_beside(struct buf *out, struct str line, int at, int columns)
+{
+    wrap_line(out, line, columns, (size_t)at, at);
 }
 
 void out_wrap(struct out *out, size_t from)
@@ -105,4 +123,12 @@ void out_wrap(struct out *out, size_t from)
     wrap_text(&wrapped, (struct str){out->text.ptr + from, out->text.len - from}, terminal_columns(STDOUT_FILENO));
     out->text.len = from;
     buf_add_str(&out->text, buf_view(&wrapped));
+}
+
+void out_command(struct out *out, const char *command)
+{
+    bool wrapped = out->tty && !out->data;
+
+    for (; *command; command++)
+        buf_add_char(&out->text, *command == ' ' && wrapped ? WRAP_KEPT_SPACE : *command);
 }

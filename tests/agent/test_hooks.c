@@ -512,6 +512,8 @@ static void failing_closed_is_for_calls_alone_and_has_two_words(void **state)
     assert_int_equal(f->reports.n, 0);
     load(f, "[{\"name\":\"b\",\"event\":\"pre_tool_use\",\"command\":\"true\",\"on_failure\":\"panic\"}]");
     assert_int_equal(f->reports.n, 1);
+    fire(f, &bash_call); /* a guard whose word is misspelt is none that may be left out */
+    assert_verdict(f, HOOK_DENY, "b", f->verdict.text.ptr);
     load(f, "[{\"name\":\"c\",\"event\":\"turn_end\",\"command\":\"true\",\"on_failure\":\"deny\"}]");
     assert_int_equal(f->reports.n, 2);
 }

@@ -85,6 +85,7 @@ refuses 'an answer that is neither opens nothing' 2 'is neither yes nor no' resu
 tidemark resume program --ask-again release --token-fd 3 >out 2>err 3>program.token
 check_is 'it waits again' '7 waiting approval' "$? $(shown program '$.status') $(shown program '$.run.wait.kind')"
 check 'and says so' grep -qx 'session program waits for approval: release' err
+check_is 'from the event that opened it again' "$(tidemark log show program --kind run.waiting | tail -n 1 | json '$.seq')" "$(shown program '$.run.wait.since_seq')"
 refuses_as 'it has no answer now' 3 'NOT_FOUND|*|*|||show_timeline' resume program --ask-again release
 check_status 'its new token answers it' 0 tidemark resume program --token @program.token --input yes
 check_is 'what was done before it is kept' '2 2' "$(wc -l <built) $(wc -l <published)"
@@ -118,8 +119,8 @@ refuses_in() {
     check "$name" grep -qF -- "$text" err
 }
 refuses_in 'a default without a deadline' 'a default needs a deadline' --kind input --default x
-refuses_in 'a default that is not to be used' 'omit the default' --kind input --deadline 1h --default x --on-deadline fail
-refuses_in 'no default to be used' 'give the default' --kind input --deadline 1h --on-deadline default
+refuses_in 'a default that is not to be used' "'fail' at the deadline takes no default answer" --kind input --deadline 1h --default x --on-deadline fail
+refuses_in 'no default to be used' "'default' at the deadline needs a default answer" --kind input --deadline 1h --on-deadline default
 refuses_in 'a default that is neither yes nor no' 'is neither yes nor no' --kind approval --deadline 1h --default maybe
 refuses_in 'two defaults' 'give one of them' --kind input --deadline 1h --default x --default-json 1
 tidemark exec --session later -- ./ask --deadline 1h --default no >/dev/null 2>&1
@@ -139,7 +140,7 @@ tidemark exec --session unseen --token-fd 3 -- ./ask --deadline 1s --default no 
 tidemark exec --session last -- ./ask --deadline 1s --default no >/dev/null 2>&1
 wait_for deadline_passed last
 check_is 'before anybody has written it down: it is due' 'waiting due' "$(shown unseen '$.status') $(shown unseen '$.reason')"
-check 'and says so' eval "tidemark why unseen | grep -q 'it was answered by its default at '"
+check 'and says so' eval "tidemark why unseen | grep -q 'it had no answer before its deadline, '"
 refuses_as 'an answer is too late' 2 'INVALID|session|unseen|||resume' resume unseen --input yes
 refuses_as 'also with the token' 8 'TOKEN_EXPIRED|||||' resume unseen --token @unseen.token --input yes
 check_status 'a resume goes on with the default' 21 tidemark resume unseen
@@ -170,6 +171,9 @@ sed 's/, {"from": "ok", "to": "late", "on": "on_timeout"}//; /"id": "late", "typ
 sed 's/"deadline": "1s"/"default": "ys"/' late.json >wrong.json
 tidemark graph check wrong.json >out 2>&1
 check_is 'a default and an edge without a deadline, and a default that is neither, are problems' 3 "$(grep -c '^problem' out)"
+sed 's/"deadline": "1s"/"deadline": "1h"/' late.json >hour.json
+tidemark run hour.json --session hour --no-input >/dev/null 2>&1
+check 'before the deadline of one with an edge: it will go on without an answer' eval "tidemark why hour | holds '; then it continues without an answer'"
 for id in late both value; do
     for n in 1 2 3; do tidemark run $id.json --session $id-$n --no-input >/dev/null 2>&1; done
     tidemark resume $id-3 --input yes >out 2>/dev/null
@@ -181,6 +185,7 @@ refuses_as 'an answer is too late' 2 'INVALID|session|both-1|||repeat' resume bo
 check_is 'with the default as its output' 'said: late true' "$(tidemark resume both-1 2>/dev/null | grep said)"
 check_is 'without the edge the default is the answer' 'said: said true' "$(tidemark resume value-1 2>/dev/null | grep said)"
 tidemark recover --run-due >out 2>err
+check 'that nobody answered is no answer with no' eval "grep 'late-2: it had no answer before its deadline, .*(ok#1), and continues as soon as it is resumed$' out"
 check_is 'recovery goes on with the others' 'completed completed completed' "$(shown late-2 '$.outcome') $(shown both-2 '$.outcome') $(shown value-2 '$.outcome')"
 check_is 'on the same ways' 'late nil|late true|said true' "$(tidemark state late-2 | json '$.content.memory.said')|$(tidemark state both-2 | json '$.content.memory.said')|$(tidemark state value-2 | json '$.content.memory.said')"
 

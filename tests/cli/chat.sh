@@ -85,6 +85,7 @@ OPENAI_API_KEY=sk-key-of-openai refuses_as "the other provider's key is there: i
 OPENAI_API_KEY=sk-key-of-openai tidemark chat --model m -p hi </dev/null >out 2>err
 check 'by name' grep -q 'tidemark config set provider openai' err
 check_is 'doctor: no provider is no trouble' 1 "$(tidemark doctor | grep -c '^ok *provider ')"
+check_is "doctor: the other provider's key alone: it is suggested" 1 "$(OPENAI_API_KEY=sk-key-of-openai tidemark doctor | grep -c '^warn *provider .*tidemark config set provider openai')"
 echo '{"provider": "openai", "model": "m"}' >half.json
 check_is 'doctor: a model without a key is' 1 "$(tidemark doctor --config half.json | grep -c '^warn *provider .*OPENAI_API_KEY')"
 echo '{"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1"}' >nobody.json

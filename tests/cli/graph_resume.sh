@@ -208,6 +208,16 @@ check_is 'by its keys' '{"set":{"two":null}}' "$(json '$.hints[0].arguments' <.e
 check_is 'and nothing was written' "$seq" "$(last p2)"
 check_is 'a dry run does not run it' 0 "$(tidemark sessions resume p2 --happened two --dry-run | grep -c '^runs *two')"
 check_is 'then it goes on' 'z: 5' "$(tidemark sessions resume p2 --happened two --set two=5 --quiet)"
+cat >cut.json <<'END'
+{"tidemark_graph": 1, "id": "cut", "entry": "s", "nodes": [{"id": "s", "type": "lua", "code": "return {}"},
+  {"id": "one", "type": "function", "effect": "once", "program": ["sh", "-c", "echo one >>log; exec sleep 60"]},
+  {"id": "two", "type": "function", "effect": "once", "program": ["sh", "-c", "echo two >>log; exec sleep 60"]},
+  {"id": "bad", "type": "function", "retries": 0, "program": ["sh", "-c", "while [ $(wc -l <log) -lt 2 ]; do sleep 0.01; done; exit 1"]}],
+ "edges": [{"from": "s", "to": "one"}, {"from": "s", "to": "two"}, {"from": "s", "to": "bad"}]}
+END
+: >log
+tidemark run cut.json --session cut2 --parallel 3 --quiet >/dev/null 2>&1
+check 'why names every node that may have happened' eval "tidemark why cut2 | holds 'nodes one, two must happen once and failed or were interrupted: find out whether they happened'"
 cat >items.json <<'END'
 {"tidemark_graph": 1, "id": "items", "entry": "all", "memory": {"list": [1]}, "nodes": [
   {"id": "all", "type": "map", "over": "list", "as": "p", "outputs": ["all"],

@@ -20,7 +20,7 @@ at() {
 }
 # too_long: lines that are longer than 40 columns and could be broken; a command that is there to be pasted stays in one piece.
 too_long() {
-    grep -E '^.{41,}' | grep -vE '^  answer    tidemark ' | sed 's/^ *//' | grep ' '
+    sed '/^Examples$/,$d; s/`[^`]*`/COMMAND/g' | grep -E '^.{41,}' | grep -vE '^ *(answer *|next *)?tidemark ' | sed 's/^ *//' | grep ' '
 }
 words() {
     grep -o '[^ ]*' | grep .
@@ -41,6 +41,12 @@ done <commands
 check "there are commands ($n)" test "$n" -ge 10
 check_is 'no line of a help is longer than the terminal' '' "$bad"
 check_is 'and no word of it is cut or missing' '' "$cut"
+at 40 help exec >narrow
+check 'an option has its text below it' eval "grep -A1 '^      --session ID$' narrow | grep -q '^        run in this session; create it'"
+check 'an example is one line' grep -qx "  tidemark exec --session release --title 'Release 2.4' -- ./deploy.sh" narrow
+at 80 help exec >narrow
+check 'beside it its lines begin below each other' eval "grep -A1 '^      --session ID   ' narrow | grep -q '^                                 (default: a new session)$'"
+check 'and a paragraph is filled' grep -qx 'The program calls `tidemark step`, `wait`, `sleep`, `set`, `get` and' narrow
 
 # ---- sessions in every state ----
 mkdir -p work && cd work || exit 1
@@ -79,6 +85,11 @@ whole() {
 fits 'sessions list' sessions list
 whole 'why, of one that waits' why a-deployment-that-waits
 whole 'why, of one that failed' why failed
+tidemark exec --session a-program-with-a-rather-long-name -- false >/dev/null 2>&1
+at 40 why a-program-with-a-rather-long-name >narrow
+check 'an offered command is one line' grep -qx '  tidemark resume a-program-with-a-rather-long-name' narrow
+at 40 exec --session a-program-with-a-rather-long-name -- false >narrow
+check 'also in a sentence' grep -q '`tidemark resume a-program-with-a-rather-long-name`' narrow
 fits 'sessions show' sessions show a-deployment-that-waits
 fits 'sessions checkpoints' sessions checkpoints a-deployment-that-waits
 fits 'a transcript' sessions transcript a-deployment-that-waits

@@ -35,6 +35,13 @@ tidemark sessions send p second --queue >/dev/null
 tidemark sessions send p third --queue >/dev/null
 check_is 'after a completed run: there are two, in order' 'second third' \
     "$(tidemark sessions queue p --json | while read -r line; do echo "$line" | json '$.content'; done | paste -sd ' ')"
+# listed ID MEMBER: as the list of all sessions has it.
+listed() {
+    tidemark sessions list --json >.listed
+    sqlite3 :memory: "SELECT json_extract(value, '\$.$2') FROM json_each(CAST(readfile('.listed') AS TEXT), '\$.sessions') WHERE json_extract(value, '\$.session_id') = '$1'"
+}
+check_is 'the list says so, with as many' "2|$(of p why)" "$(listed p queued_messages)|$(listed p why)"
+check 'also in its table' eval "tidemark sessions list | grep -q '^p  *completed, 2 queued '"
 id=$(tidemark sessions queue p --json | head -n 1 | json '$.queue_id')
 refuses_as 'a message that is not there' 3 'NOT_FOUND|session|p|||' sessions queue p --withdraw q_none
 check_is 'one is withdrawn' "$id" "$(tidemark sessions queue p --withdraw "$id" --json | json '$.queue_id')"
@@ -45,6 +52,7 @@ check_is 'a program that has completed is not begun again for it: its steps woul
 refuses_as 'nor by a resume' 2 'INVALID|session|p|||' resume p
 tidemark exec --session p -- sh ./p.sh >/dev/null 2>&1
 check_is 'a new run takes it' 'one got hello one got third' "$(world)"
+check_is 'and none is left in the list' 0 "$(listed p queued_messages)"
 check_is 'the log says which was taken and which was not' '2|1' "$(tidemark log show p --kind queue.taken | wc -l | tr -d ' ')|$(tidemark log show p --kind queue.withdrawn | wc -l | tr -d ' ')"
 
 tidemark exec --session asks -- tidemark wait ok --kind approval --question 'Ship it?' >/dev/null 2>&1

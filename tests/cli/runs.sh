@@ -164,6 +164,9 @@ E
 tidemark exec --session m --token-fd 3 -- ./asks >/dev/null 2>&1 3>token
 check_is 'a message answers a run that waits' 'got the news' "$(tidemark sessions send m 'the news' 2>err)"
 check 'and says that the wait is over' grep -q 'its token is revoked' err
+tidemark exec --session naps -- tidemark sleep nap 1h >/dev/null 2>&1
+tidemark sessions send naps 'wake up' >/dev/null 2>err
+check 'one that sleeps has no token to revoke' grep -qx 'tidemark: the run that waited is superseded' err
 check_is 'no finished step is repeated' 1 "$(ran pay)"
 check_is 'the run continues the chain' 1 "$(tidemark log show m | grep '"kind":"run.started"' | grep -c '"resumed_from"')"
 refuses_as 'the token is revoked' 8 'TOKEN_REVOKED|||||' resume m --token "$(cat token)"

@@ -114,6 +114,10 @@ tidemark sessions transcript job >text
 check 'a step and its output' eval "grep -A1 '^✓ build' text | grep -q '^  built$'"
 check 'a question' grep -q '^— waits for approval: Ship it?$' text
 check 'and its answer' grep -q '^— answered by local: yes$' text
+tidemark exec --session refused -- ./job.sh >/dev/null 2>&1
+tidemark resume refused --input no --reason 'not on Friday' >/dev/null 2>&1
+check 'an answer with its reason is in words' eval "tidemark sessions transcript refused | grep -qx '— answered by local: no: not on Friday'"
+check 'also in the timeline' eval "tidemark sessions timeline refused | grep -q 'Ship it? → no: not on Friday, by local'"
 check 'a step that failed' eval "grep -A1 '^✗ ship' text | grep -q 'exit status 3'"
 check 'how it ended' grep -q "^— failed: ./job.sh ended with exit status 3 at step 'ship'$" text
 cat >graph.json <<'END'

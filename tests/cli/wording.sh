@@ -48,4 +48,8 @@ reads 'an argument of another kind of session' "--set: session 'prog' runs no gr
 damage there 2
 reads 'damage' "session 'there': event 2 is damaged: \`tidemark log show there --to 1\` shows what is intact before it" log show there
 
+tidemark sessions delete 2>err
+check_is 'an option is named once, an operand as such' 'tidemark: sessions delete: ID is missing; or give filters, as --older-than 30d' "$(cat err)"
+tidemark exec --ensure -- true 2>err
+check_is 'also where another option wants it' 'tidemark: --ensure needs --session ID' "$(cat err)"
 finish

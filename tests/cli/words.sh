@@ -128,6 +128,7 @@ because() {
         check_is "$command, $1: says why" 1 "$(grep -c "^tidemark: the key of origin '.*$2.*; it is not used, and your own sessions count as foreign" err)"
     done
 }
+check 'a bare environment: what is missing is named' eval 'env -i TIDEMARK_STORE="$(tidemark store info --json | json "\$.url")" "$TIDE_BIN" why mine 2>&1 | holds "no state directory for the key of origin: neither HOME nor XDG_STATE_HOME is set; it is not used"'
 check_is 'a key that is right is not spoken of' '' "$(tidemark sessions list 2>&1 >/dev/null)"
 chmod 644 $key
 because 'mode 644' 'can be read by others: `chmod 600`'

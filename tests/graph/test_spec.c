@@ -693,7 +693,7 @@ static void two_versions_are_compared_node_by_node(void **state)
 
 static const char hive[] =
     "{\"agent\":{\"id\":\"my agent\",\"name\":\"N\",\"version\":\"1.0\"},\"goal\":{\"id\":\"x\",\"description\":\"Sell it.\",\"success_criteria\":[{\"description\":\"sold\"}],\"constraints\":[{\"description\":\"no lies\"}]},\"graph\":{\"entry_node\":\"in\","
-    "\"entry_points\":{\"start\":\"in\",\"chat_resume\":\"work\",\"other\":\"work\"},\"terminal_nodes\":[\"out\"],\"pause_nodes\":[\"chat\"],"
+    "\"entry_points\":{\"start\":\"in\",\"chat_resume\":\"work\",\"route_resume\":\"route\",\"other\":\"work\"},\"terminal_nodes\":[\"out\"],\"pause_nodes\":[\"chat\"],"
     "\"max_steps\":50,\"identity_prompt\":\"I am.\",\"loop_config\":{\"max_iterations\":9,\"stall\":1},\"conversation_mode\":\"continuous\","
     "\"nodes\":[{\"id\":\"in\",\"node_type\":\"llm_generate\",\"system_prompt\":\"Ask.\",\"output_keys\":[\"q\"],\"tools\":[\"t\"]},"
     "{\"id\":\"chat\",\"node_type\":\"event_loop\",\"description\":\"Talk\",\"tool_access_policy\":\"all\",\"client_facing\":true},"
@@ -738,6 +738,9 @@ static void a_graph_of_hive_becomes_one_of_ours(void **state)
     assert_int_equal(n->routes.n, 2);
     assert_string_equal(n->routes.at[1].when.source.ptr, "result == \"retry\"");
     assert_string_equal(n->otherwise.ptr, "in");
+    for (size_t i = 0; i < s->graph->edges.n; i++) /* of one that does not pause, "_resume" makes no loop */
+        assert_false(str_eq(s->graph->edges.at[i].from, STR("route")) &&
+                     str_eq(s->graph->edges.at[i].to, STR("route")));
     assert_int_equal(spec_find(s->graph, STR("out"))->n_arcs, 0);
     assert_string_equal(s->graph->goal.ptr, "Sell it.\nSuccess criteria:\n- sold\nConstraints:\n- no lies");
     assert_int_equal(s->graph->entry_points.n, 2); /* chat_resume is an edge */

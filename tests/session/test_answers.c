@@ -189,7 +189,7 @@ static void a_wait_answers_itself_at_its_deadline_and_recovery_writes_it_down_on
     until(deadline);
     for (int i = 0; i < 2; i++) { /* before and after somebody has written it down */
         STATUS(f->store, "waiting", "due");
-        assert_non_null(strstr(look(f->store).why, "it was answered by its default at "));
+        assert_non_null(strstr(look(f->store).why, "it had no answer before its deadline, "));
         GIVES(TIDE_INVALID, tide_run_resume(s, &yes, NULL, &r, &err));
         GIVES(i ? TIDE_TOKEN_REVOKED : TIDE_TOKEN_EXPIRED, tide_run_resume(s, &late, NULL, &r, &err));
         GIVES(TIDE_INVALID, tide_token_rotate(s, 0, 0, token, &err));

@@ -57,6 +57,33 @@ static const struct {
     {"{\"decision\":{\"decision\":\"yes\"}}", YES_NO_NEITHER},
 };
 
+static void an_answer_is_shown_with_its_reason_in_words(void **state)
+{
+    static const struct {
+        const char *json, *want;
+    } shown[] = {
+        {"\"yes\"", "yes"},
+        {"false", "false"},
+        {"{\"decision\":\"no\",\"reason\":\"too early\"}", "no: too early"},
+        {"{\"decision\":\"no\"}", "no"},
+        {"{\"decision\":\"later\",\"reason\":\"why\"}", "{\"decision\":\"later\",\"reason\":\"why\"}"},
+        {"{\"a\":1}", "{\"a\":1}"},
+        {"null", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
+        AUTO(arena_done) struct arena a = ARENA_INIT;
+        struct json *v = NULL;
+        struct str got;
+
+        assert_int_equal(TIDE_OK, json_parse(&a, str_from(shown[i].json), NULL, &v, NULL, NULL));
+        got = yes_no_shown(&a, v);
+        assert_int_equal(got.len, strlen(shown[i].want));
+        assert_memory_equal(got.ptr, shown[i].want, got.len);
+    }
+}
+
 static void answers_are_a_yes_a_no_or_neither(void **state)
 {
     (void)state;
@@ -81,6 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_a_yes_a_no_or_neither),
         cmocka_unit_test(no_answer_decides_nothing),
+        cmocka_unit_test(an_answer_is_shown_with_its_reason_in_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include "cli/error_hints.h"
 #include "base/log.h"
+#include "base/yes_no.h"
 #include "cli/chat/chat.h"
 #include "terminal/glyph.h"
 #include "cli/report.h"
@@ -80,7 +81,7 @@ static void tell_answered(struct chat_printing *p)
 
     if (!p->answered || json_parse(&a, str_from(p->input), NULL, &input, NULL, NULL))
         return;
-    said = input->type == JSON_STRING ? json_text(&a, input) : json_source(input);
+    said = yes_no_shown(&a, input);
     say("%.400s %.*s", p->answered, (int)(said.len < 200 ? said.len : 200), said.ptr);
     p->answered = NULL;
 }

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The doctor's report as people read it: one heading for each kind of finding, and the first few of them. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/commands/doctor.h"
 #include "cli/next_command.h"
 
-#define NAMED 3   /* of one kind, unless all are asked for */
-#define INDENT 19 /* of those below a heading */
+#define NAMED 3 /* of one kind, unless all are asked for */
+
+/* Of those below a heading. */
+static int indent_of(const struct out *out)
+{
+    return out->tty && terminal_columns(STDOUT_FILENO) < 60 ? 4 : 19;
+}
 
 static void print_begin(struct out *out, const struct finding *f)
 {
@@ -47,12 +53,12 @@ static void print_kind(struct out *out, struct findings *f, size_t i, size_t n, 
     for (size_t k = i, shown = 0; k < f->n && shown < named; k++) {
         if (!is_same_kind(&f->at[i], &f->at[k]))
             continue;
-        outf(out, "%*s", INDENT, "");
+        outf(out, "%*s", indent_of(out), "");
         print_finding(out, &f->at[k]);
         shown++;
     }
     if (named < n)
-        outf(out, "%*s%zu more: `%s doctor --all` lists them\n", INDENT, "", n - named, own_command(&f->arena));
+        outf(out, "%*s%zu more: `%s doctor --all` lists them\n", indent_of(out), "", n - named, own_command(&f->arena));
 }
 
 static bool is_first_of_kind(const struct findings *f, size_t i)

@@ -103,7 +103,7 @@ static enum tide_code check_options(const struct args *args, struct tide_err *er
     int64_t to = args_int(args, "to", 0);
 
     if (args_on(args, "all") == (args->n_operands > 0))
-        return args_refuse(err, "id", "log show: give one session, or --all for every session");
+        return args_refuse(err, "id", "log show: give the ID of one session, or --all for every session");
     for (size_t i = 0; args_on(args, "all") && i < sizeof(of_one) / sizeof(of_one[0]); i++)
         if (args_on(args, of_one[i]))
             return args_refuse(err, of_one[i], "log show: --%s does not go with --all", of_one[i]);

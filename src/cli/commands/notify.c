@@ -25,7 +25,7 @@ void notify_ignore(void *cli, const struct notify_outcome *outcome)
 static void say_outcome(void *arg, const struct notify_outcome *n)
 {
     struct out *out = &((struct cli *)arg)->out;
-    char when[TIME_TEXT_SIZE];
+    char when[TIME_PEOPLE_SIZE];
 
     if (out->json) {
         out_shape(out, &shape_notified, n);
@@ -37,9 +37,7 @@ static void say_outcome(void *arg, const struct notify_outcome *n)
         out_value(out, n->why);
     }
     if (n->why && n->retry_ms) {
-        time_format(when, n->retry_ms);
-        when[10] = ' ';
-        outf(out, "; tried again from %.19s UTC on", when);
+        outf(out, "; tried again from %s on", time_people(when, n->retry_ms));
     }
     outf(out, "\n");
 }

@@ -2,6 +2,7 @@
 /* tidemark sessions list: what changed last first, as a table, as JSON, or only the ids (what completion asks for). */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -90,10 +91,21 @@ static int add_id(void *arg, const struct tide_session_info *info)
     return stop_signal != 0;
 }
 
+/* Its status, and what waits for its next run. */
+static void status_cell(struct table *t, const struct tide_session_info *info)
+{
+    char status[STATUS_SIZE + 32];
+    size_t n = strlen(session_status(status, info));
+
+    if (info->queued_messages)
+        snprintf(status + n, sizeof(status) - n, ", %" PRId64 " queued", info->queued_messages);
+    table_cell(t, status, session_color(info));
+}
+
 static int add_row(void *arg, const struct tide_session_info *info)
 {
     struct listing *l = arg;
-    char status[STATUS_SIZE], ago[AGO_SIZE], events[24] = "-";
+    char ago[AGO_SIZE], events[24] = "-";
 
     if (l->most && l->n == l->most) { /* there are more */
         l->n++;
@@ -102,7 +114,7 @@ static int add_row(void *arg, const struct tide_session_info *info)
     if (session_is_known(info))
         snprintf(events, sizeof(events), "%" PRId64, info->last_seq);
     table_cell(&l->table, info->id, COLOR_NONE);
-    table_cell(&l->table, session_status(status, info), session_color(info));
+    status_cell(&l->table, info);
     table_cell(&l->table, info->kind ? tide_session_kind_name(info->kind) : "-", COLOR_NONE);
     table_cell(&l->table, info->title ? info->title : info->agent, COLOR_NONE); /* a graph without a name has an id */
     table_cell(&l->table, time_ago(ago, info->updated_ms), COLOR_DIM);
@@ -114,14 +126,14 @@ static int add_row(void *arg, const struct tide_session_info *info)
 static int add_failed(void *arg, const struct tide_session_info *info)
 {
     struct listing *l = arg;
-    char status[STATUS_SIZE], ago[AGO_SIZE];
+    char ago[AGO_SIZE];
 
     if (l->most && l->n == l->most) { /* there are more */
         l->n++;
         return 1;
     }
     table_cell(&l->table, info->id, COLOR_NONE);
-    table_cell(&l->table, session_status(status, info), session_color(info));
+    status_cell(&l->table, info);
     table_cell(&l->table, info->failed_at_node, COLOR_BOLD);
     table_cell(&l->table, info->resume_from_checkpoint_id, COLOR_NONE);
     table_cell(&l->table, time_ago(ago, info->updated_ms), COLOR_DIM);

@@ -54,7 +54,7 @@ static void fields_standing(struct out *out, const struct view *v, const struct 
     outf(out, "\n");
     out_field(out, "why", info->why);
     for (size_t i = 0; offered[i]; i++)
-        out_field(out, i == 0 ? "next" : "", offered[i]);
+        out_field_command(out, i == 0 ? "next" : "", offered[i]);
     out_field(out, "held by", info->holder);
     out_field(out, "error", info->error_message);
     out_field(out, "failed at", info->failed_at_node);

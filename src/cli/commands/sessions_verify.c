@@ -34,7 +34,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code;
 
     if (all == (cli->args.n_operands > 0))
-        return args_refuse(err, "id", "sessions verify: give ids, or --all for every session");
+        return args_refuse(err, "id", "sessions verify: give the ID of each session, or --all for every session");
     progress_init(&progress, "verify", "events");
     code = verification_run(cli->store, all ? NULL : cli->args.operands, on_progress, &progress, &v, err);
     progress_done(&progress);

@@ -40,8 +40,11 @@ static int why_text(void *arg, const struct tide_session_info *info)
     out_wrap(out, sentence);
     outf(out, "\n\n");
     offered = next_commands(&a, info->next);
-    for (size_t i = 0; offered[i]; i++)
-        outf(out, "  %s%s%s\n", color_code(out, COLOR_CYAN), offered[i], color_code(out, COLOR_NONE));
+    for (size_t i = 0; offered[i]; i++) {
+        outf(out, "  %s", color_code(out, COLOR_CYAN));
+        out_command(out, offered[i]);
+        outf(out, "%s\n", color_code(out, COLOR_NONE));
+    }
     return 0;
 }
 
