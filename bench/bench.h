@@ -69,6 +69,7 @@ void bench_agent(const struct bench *b);    /* turns of the agent */
 void bench_graph(const struct bench *b);    /* nodes of graphs */
 void bench_large(const struct bench *b);    /* values of 1 MiB */
 void bench_files(const struct bench *b);    /* the store of plain files */
+void bench_lives(const struct bench *b);    /* sessions of files that start and end */
 
 void bench_origin(const struct bench *b); /* proofs of origin */
 void bench_watch(const struct bench *b);  /* waking those who watch */

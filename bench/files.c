@@ -212,7 +212,7 @@ static double life_rate(tide_store *store, int threads, double seconds)
     return (double)n / (now_s() - start);
 }
 
-static void bench_lives(const struct bench *b)
+void bench_lives(const struct bench *b)
 {
     static const struct {
         int threads;
@@ -358,7 +358,6 @@ void bench_files(const struct bench *b)
 
     bench_many(b, store, one);
     tide_store_close(store);
-    bench_lives(b);
     bench_open(b);
     bench_move(b);
 }

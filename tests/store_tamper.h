@@ -202,7 +202,7 @@ UNUSED static void assert_nothing_stored(const char *url)
 {
     if (on_files()) {
         assert_int_equal(tamper_files(url, env_real(), "sessions", "", NULL, NULL), 0);
-        assert_int_equal(tamper_files(url, env_real(), "live", "", NULL, NULL), 0);
+        assert_int_equal(tamper_files(url, env_real(), "live", ".json", NULL, NULL), 0);
     } else {
         assert_int_equal(sql_int(store_path(url),
                                  "SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM sessions) +"

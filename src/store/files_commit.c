@@ -39,6 +39,14 @@ static void write_lines(struct part *p)
     INVARIANT(n == p->n_lines && !p->lines.failed);
 }
 
+/* As much again as is there: most sessions are short, and it has to be given back. */
+static int64_t reserved_end(int64_t end)
+{
+    int64_t more = end < RESERVED_MAX ? end : RESERVED_MAX;
+
+    return end < RESERVED_UNIT ? RESERVED_UNIT : (end + more) / RESERVED_UNIT * RESERVED_UNIT;
+}
+
 /* A little more than is needed, for whoever goes on writing; when there is no room for that, what is needed. */
 static enum tide_code reserve_space(struct files_store *s, struct files_log *l, int64_t end, bool goes_on,
                                     struct tide_err *err)
@@ -50,9 +58,9 @@ static enum tide_code reserve_space(struct files_store *s, struct files_log *l, 
         return TIDE_OK;
     if (!goes_on)
         return ops->allocate(l->file, end, err);
-    code = ops->allocate(l->file, end + ALLOCATE_STEP, NULL);
+    code = ops->allocate(l->file, reserved_end(end), NULL);
     if (!code)
-        l->allocated = end + ALLOCATE_STEP;
+        l->allocated = reserved_end(end);
     return code == TIDE_FULL ? ops->allocate(l->file, end, err)
            : code            ? tide_fail(err, code, "reserve space")
                              : TIDE_OK;
@@ -218,7 +226,7 @@ static void save_states(struct files_store *s, struct part *p)
 static void finish_part(struct files_store *s, struct part *p)
 {
     struct tide_err err;
-    bool given_back = !p->lease.boot[0] && (p->changed || p->n_lines);
+    bool given_back = !p->lease.boot[0] && (p->changed || p->n_lines), shown = false;
     bool left = p->took && p->before.boot[0]; /* by one who is gone, with what was reserved */
 
     INVARIANT(p->locked && p->l->busy);
@@ -237,9 +245,8 @@ static void finish_part(struct files_store *s, struct part *p)
     INVARIANT(p->l->h.last_seq >= p->l->mark.seq); /* never less than was acknowledged */
     mark_write(s, p->l, given_back);               /* all of it is on disk, and nobody was told yet */
     if (!p->l->hidden || p->reveal)
-        files_put_session_files(s, p->l->id, p->session_file,
-                                p->tokens); /* before the lease goes: nobody can delete it meanwhile */
-    if (settle_lease(s, p, &err))           /* it stays ours on disk, and nobody knows of it */
+        shown = session_files_put(s, p->l, p->session_file, p->tokens, given_back);
+    if (settle_lease(s, p, &err)) /* it stays ours on disk, and nobody knows of it */
         orphan_note(&s->orphans, p->l->id, p->lease.epoch, 0);
     if (p->reveal && !p->code && files_reveal(s, p->l, &err))
         fail_part(s, p, &err);
@@ -251,8 +258,7 @@ static void finish_part(struct files_store *s, struct part *p)
     save_states(s, p);
     if (given_back)
         p->l->clean_end = p->l->end;
-    if (given_back || p->has_state ||
-        p->session_file.len) /* one older than the session file would hide what is gone behind it */
+    if (given_back || p->has_state || shown) /* one older than the session file would hide what is gone behind it */
         cache_save_head(s, p->l, p->summary);
 }
 
@@ -369,43 +375,47 @@ void files_commit(struct store *store, struct batch *list)
 {
     struct files_store *s = files_of(store);
     struct parts all = {.s = s, .now_ms = env_now_ms(store->env)};
+    struct batch **order;
+    size_t n, end;
 
+    order = plan_order(list, &n);
     pthread_mutex_lock(&s->mu);
     word_committing(s, true);
-    for (struct batch *b = list; b;) {
-        struct batch *end = b;
-
-        if (b->flags & BATCH_CREATE) {
-            b = files_create(s, b);
-            continue;
+    for (size_t i = 0; i < n; i = end) {
+        end = i + 1;
+        if (order[i]->flags & BATCH_CREATE) {
+            end = i + files_create(s, order + i, n - i);
+        } else if (order[i]->flags & BATCH_DELETE) {
+            files_delete(s, order[i]);
+        } else {
+            while (end < n && !(order[end]->flags & (BATCH_CREATE | BATCH_DELETE)))
+                end++;
+            parts_lock(&all, order + i, end - i);
+            for (size_t k = i; k < end; k++)
+                parts_offer(&all, order[k]);
+            flush_parts(&all);
         }
-        if (b->flags & BATCH_DELETE) {
-            files_delete(s, b);
-            b = b->next;
-            continue;
-        }
-        while (end && !(end->flags & (BATCH_CREATE | BATCH_DELETE)))
-            end = end->next;
-        parts_lock(&all, b, end);
-        for (; b != end; b = b->next)
-            parts_offer(&all, b);
-        flush_parts(&all);
     }
     files_changed(s);
     word_committing(s, false);
     pthread_mutex_unlock(&s->mu);
     free(all.at);
+    free(order);
 }
 
 bool files_is_due(struct store *store)
 {
-    return boot_beat_due(files_of(store)) || orphans_due(&files_of(store)->orphans, store);
+    struct files_store *s = files_of(store);
+
+    return session_files_due(s) || boot_beat_due(s) || orphans_due(&s->orphans, store);
 }
 
 void files_maintain(struct store *store)
 {
     struct files_store *s = files_of(store);
 
+    if (session_files_due(s))
+        session_files_settle(s);
     if (boot_beat_due(s))
         boot_beat(s);
     orphans_give_back(&s->orphans, store);

@@ -331,7 +331,7 @@ static void tell_maker(struct files_store *s, struct making *m)
     if (b->flags & BATCH_RELEASE)
         cache_save_head(s, l, here ? b->summary : STR(""));
     if (here && !l->hidden)
-        files_put_session_files(s, l->id, b->session_file, b->tokens);
+        (void)session_files_put(s, l, b->session_file, b->tokens, b->flags & BATCH_RELEASE);
 }
 
 static void refuse_existing(struct files_store *s, struct batch *b, struct files_log *l, struct tide_err *err)
@@ -535,14 +535,18 @@ static bool needs_one_of(const struct making *list, size_t n, const struct batch
     return found;
 }
 
-struct batch *files_create(struct files_store *s, struct batch *b)
+size_t files_create(struct files_store *s, struct batch *const *batches, size_t most)
 {
     struct making *list = mem_array(MAKE_MAX, sizeof *list);
     struct tide_err err;
     bool locked = files_lock(s, &err);
-    size_t n = 0;
+    size_t n = 0, done = 0;
 
-    for (; b && b->flags & BATCH_CREATE && n < MAKE_MAX && !needs_one_of(list, n, b); b = b->next) {
+    for (; done < most && n < MAKE_MAX; done++) {
+        struct batch *b = batches[done];
+
+        if (!(b->flags & BATCH_CREATE) || needs_one_of(list, n, b))
+            break;
         if (!locked)
             batch_refuse_as(b, &err);
         else
@@ -552,7 +556,7 @@ struct batch *files_create(struct files_store *s, struct batch *b)
     if (locked)
         s->base.env->ops->unlock(s->lock);
     free(list);
-    return b;
+    return done;
 }
 
 /* ---- an import that is whole ---- */

@@ -3,6 +3,10 @@
  * Who holds what. A lease is the file live/<id>.json; whoever takes it puts another file in its place, so the one before finds
  * that its own, which it keeps open, has no name any more: one look, no reading. A process has one file in boots/ and one
  * heartbeat for all its leases. A file of boots/ that is not there is that of a process that is gone.
+ *
+ * The file of a lease that was given back gets another name and is used for the next session that is made here: many file systems
+ * are slow to free a file and make one. The names of live/ are not on disk when its new text is. So one that names another session than its
+ * name does is of a lease that was given back: a power cut brought its name back, or it was read while that happened.
  */
 #include <stdio.h>
 
@@ -11,6 +15,7 @@
 
 #define SMALL_MAX 8192
 #define LEASE_BYTES 400 /* of every lease: less than a sector */
+#define SPARE_MS 300000 /* that a spare file is kept: nobody sweeps one so young */
 #define LOOKS 20        /* at one that cannot be read, a millisecond apart */
 
 /* ---- leases ---- */
@@ -49,6 +54,7 @@ enum tide_code lease_read(struct files_store *s, const char *id, struct files_le
     AUTO(arena_done) struct arena a = ARENA_INIT;
     char path[FILES_PATH], name[TIDE_ID_SIZE + 8];
     struct json *v = NULL;
+    struct str named;
     enum tide_code code;
 
     *ret = (struct files_lease){0};
@@ -57,6 +63,9 @@ enum tide_code lease_read(struct files_store *s, const char *id, struct files_le
     code = lease_look(s, id, path, &a, &v, err);
     if (code)
         return code == TIDE_NOT_FOUND ? TIDE_OK : code;
+    named = json_get_text(&a, v, STR("session_id"));
+    if (named.len && !str_eq(named, str_from(id)))
+        return TIDE_OK;
     ret->there = true;
     ret->live = json_get_bool(v, STR("live"), true);
     ret->hidden = json_get_bool(v, STR("hidden"), false);
@@ -175,11 +184,70 @@ static void lease_path(const struct files_store *s, char out[FILES_PATH], const 
     files_path(s, out, "live", id, ".json");
 }
 
+static int64_t mono_ms(const struct files_store *s)
+{
+    return s->base.env->ops->mono_ns(s->base.env) / 1000000;
+}
+
+/* False: it is not ours, or there are enough. */
+static bool keep_spare(struct files_store *s, struct files_log *l)
+{
+    AUTO(mem_freep) struct spare_lease *spare = NULL;
+    char path[FILES_PATH];
+
+    if (s->n_spares == SPARES_MAX || !lease_is_ours(s, l))
+        return false;
+    spare = mem_alloc(sizeof *spare);
+    lease_path(s, path, l->id);
+    files_fresh(s, path, spare->path);
+    if (s->base.env->ops->rename(s->base.env, path, spare->path, NULL))
+        return false;
+    spare->file = TAKE(l->lease_file);
+    spare->since_ms = mono_ms(s);
+    s->base.env->ops->renamed(spare->file, spare->path);
+    s->spares[s->n_spares++] = TAKE(spare);
+    return true;
+}
+
+static bool take_spare(struct files_store *s, char fresh[FILES_PATH], struct env_file **ret_file)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    bool taken = false;
+
+    while (s->n_spares && !taken) {
+        AUTO(mem_freep) struct spare_lease *spare = s->spares[--s->n_spares];
+        struct env_stat st;
+
+        taken = mono_ms(s) < spare->since_ms + SPARE_MS && !ops->fstat(spare->file, &st, NULL) && st.links == 1;
+        snprintf(fresh, FILES_PATH, "%s", spare->path);
+        if (taken) {
+            *ret_file = spare->file;
+        } else {
+            ops->close(spare->file);
+            (void)!ops->unlink(s->base.env, fresh, NULL);
+        }
+    }
+    return taken;
+}
+
+void lease_drop_spares(struct files_store *s)
+{
+    for (; s->n_spares; s->n_spares--) {
+        struct spare_lease *spare = s->spares[s->n_spares - 1];
+
+        s->base.env->ops->close(spare->file);
+        (void)!s->base.env->ops->unlink(s->base.env, spare->path, NULL);
+        free(spare);
+    }
+}
+
 enum tide_code lease_begin(struct files_store *s, const struct files_log *l, char fresh[FILES_PATH],
                            struct env_file **ret_file, struct tide_err *err)
 {
     char path[FILES_PATH];
 
+    if (take_spare(s, fresh, ret_file))
+        return TIDE_OK;
     lease_path(s, path, l->id);
     files_fresh(s, path, fresh);
     return s->base.env->ops->open(s->base.env, fresh, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, ret_file, err);
@@ -217,6 +285,10 @@ enum tide_code lease_drop(struct files_store *s, struct files_log *l, struct tid
 
     if (!s->holders.local)
         return lease_remove(s, l, err);
+    if (keep_spare(s, l)) {
+        l->lease = (struct files_lease){0};
+        return TIDE_OK;
+    }
     if (l->lease_file)
         s->base.env->ops->close(TAKE(l->lease_file));
     l->lease = (struct files_lease){0};

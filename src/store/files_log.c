@@ -38,6 +38,7 @@ void log_forget(struct files_store *s, struct files_log *l)
 
     close_file(s, l);
     free(l->blocks);
+    free(l->shown);
     free(l->text);
     memcpy(id, l->id, sizeof id);
     *l = (struct files_log){.used = l->used, .busy = l->busy, .part = l->part, .refused_ms = l->refused_ms};
@@ -525,6 +526,7 @@ void log_free(void *log)
     struct files_log *l = log;
 
     free(l->blocks);
+    free(l->shown);
     free(l->text);
     free(l);
 }

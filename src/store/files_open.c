@@ -313,6 +313,8 @@ static void files_close(struct store *store)
     const struct env_ops *env = store->env->ops;
     bool holds = false;
 
+    session_files_settle(s);
+    lease_drop_spares(s);
     pool_free(s->pool);
     word_leave(s);
     for (struct map_entry *e = map_next(&s->logs, NULL); e; e = map_next(&s->logs, e)) {

@@ -10,6 +10,57 @@
 
 #define TRIES 8
 
+/* ---- in which order ---- */
+
+/* One that is made, whatever those say that stay before it: they speak neither of it nor of what it is forked from. */
+static bool may_go_first(const struct map *named, const struct batch *b)
+{
+    return b->flags & BATCH_CREATE && !(b->flags & BATCH_HIDDEN) && !map_get(named, str_from(b->session)) &&
+           !(b->parent[0] && map_get(named, str_from(b->parent)));
+}
+
+/* Of those between two deletions. */
+static void order_stretch(struct batch **list, size_t n)
+{
+    struct batch **rest = mem_array(n, sizeof *rest);
+    struct map named = {0};
+    size_t first = 0, left = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (may_go_first(&named, list[i])) {
+            list[first++] = list[i];
+        } else {
+            map_put(&named, str_from(list[i]->session), list[i]);
+            rest[left++] = list[i];
+        }
+    if (left)
+        memcpy(list + first, rest, left * sizeof *rest);
+    map_done(&named, NULL);
+    free(rest);
+}
+
+struct batch **plan_order(struct batch *list, size_t *ret_n)
+{
+    struct batch **all;
+    size_t n = 0, made = 0, begin = 0;
+
+    for (struct batch *b = list; b; b = b->next) {
+        n++;
+        made += (b->flags & BATCH_CREATE) != 0;
+    }
+    all = mem_array(n + 1, sizeof(struct batch *));
+    *ret_n = n;
+    n = 0;
+    for (struct batch *b = list; b; b = b->next)
+        all[n++] = b;
+    for (size_t i = 0; made && made < n && i <= n; i++)
+        if (i == n || all[i]->flags & BATCH_DELETE) {
+            order_stretch(all + begin, i - begin);
+            begin = i + 1;
+        }
+    return all;
+}
+
 /* ---- a session's log, locked ---- */
 
 /* Locked, and still the file of that name. */
@@ -225,21 +276,15 @@ static int by_id(const void *a, const void *b)
     return strcmp((*(struct batch *const *)a)->session, (*(struct batch *const *)b)->session);
 }
 
-void parts_lock(struct parts *all, struct batch *from, const struct batch *to)
+void parts_lock(struct parts *all, struct batch *const *list, size_t n)
 {
-    struct batch **list;
-    size_t n = 0;
+    struct batch **sorted = mem_array(n, sizeof(struct batch *));
 
-    for (struct batch *b = from; b != to; b = b->next)
-        n++;
-    list = mem_alloc(n * sizeof(struct batch *));
-    n = 0;
-    for (struct batch *b = from; b != to; b = b->next)
-        list[n++] = b;
-    qsort(list, n, sizeof(struct batch *), by_id);
+    memcpy(sorted, list, n * sizeof(struct batch *));
+    qsort(sorted, n, sizeof(struct batch *), by_id);
     for (size_t i = 0; i < n; i++)
-        (void)part_for(all, list[i]->session);
-    free(list);
+        (void)part_for(all, sorted[i]->session);
+    free(sorted);
 }
 
 void parts_offer(struct parts *all, struct batch *b)

@@ -34,8 +34,14 @@ struct parts {
     int64_t now_ms;
 };
 
+/*
+ * The list as it is committed: in its order, but sessions of which nothing before them speaks are made first, so that they share
+ * their syncs, and those who append theirs. For free().
+ */
+struct batch **plan_order(struct batch *list, size_t *ret_n);
+
 /* All with s->mu. Locks and reads the logs of these batches, in the order of their ids. */
-void parts_lock(struct parts *all, struct batch *from, const struct batch *to);
+void parts_lock(struct parts *all, struct batch *const *list, size_t n);
 /* Refuses the batch, or gives its events their place in the part of its session. */
 void parts_offer(struct parts *all, struct batch *b);
 void parts_unlock(struct parts *all); /* and forgets them */

@@ -131,26 +131,6 @@ enum tide_code files_put(struct files_store *s, const char *folder, const char *
     return durable ? word_guard(s, put_once, &p, err) : put_once(s, &p, false, err);
 }
 
-static void put_changed(struct files_store *s, const char *id, const char *suffix, struct str bytes)
-{
-    AUTO(buf_done) struct buf there = BUF_INIT(bytes.len + 1);
-    char path[FILES_PATH], name[TIDE_ID_SIZE + 16];
-
-    if (!bytes.len)
-        return;
-    snprintf(name, sizeof name, "%s%s", id, suffix);
-    files_path(s, path, "sessions", name, "");
-    if (!files_get(s, path, bytes.len, &there, NULL) && str_eq(buf_view(&there), bytes))
-        return;
-    (void)!files_put(s, "sessions", name, bytes, false, NULL);
-}
-
-void files_put_session_files(struct files_store *s, const char *id, struct str session_file, struct str tokens)
-{
-    put_changed(s, id, ".json", session_file);
-    put_changed(s, id, ".tokens.json", tokens);
-}
-
 /* Any other number than before will do; it need not survive anything. */
 void files_changed(struct files_store *s)
 {

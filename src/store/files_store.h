@@ -21,6 +21,7 @@
  *   files_replace.c   small files, whole or not at all              files_check.c   looking after it
  *   files_foreign.c sessions that others wrote                    files_sync.c    syncs of many files at once
  *   files_acknowledged.c    acknowledged ends                             files_sync_trouble.c    syncs that failed, in all processes
+ *   files_session_files.c   what people read beside a log
  *
  * Who writes a log holds its lock for one commit, no longer. Bytes behind the acknowledged end are taken for events only when they
  * were written again and synced by whoever finds them: so nobody acts on what a power cut could take back.
@@ -38,9 +39,11 @@
 
 #define FILES_VERSION 3
 #define FILES_PATH 1200
-#define BLOCK_EVENTS 256                 /* events between two offsets of the index */
-#define ALLOCATE_STEP ((int64_t)1 << 20) /* space that is reserved at a time behind a log that is being written */
-#define LOGS_MAX 192                     /* logs that are kept open, each with its mark */
+#define BLOCK_EVENTS 256                /* events between two offsets of the index */
+#define RESERVED_MAX ((int64_t)1 << 20) /* space that is reserved at a time behind a log that is being written … */
+#define RESERVED_UNIT ((int64_t)4096)   /* … and what a file system gives at least */
+#define LOGS_MAX 192                    /* logs that are kept open, each with its mark */
+#define SPARES_MAX 64                   /* files of leases that were given back, for sessions that are made next */
 #define PIECE_BYTES ((size_t)1 << 20)
 #define TAKEN_BACK                                                                                                     \
     "{}\n" /* stands where a unit stood whose sync failed, until that is on disk: no event, so it is torn */
@@ -71,6 +74,12 @@ struct files_mark {
     unsigned char digest[DIGEST_SIZE]; /* … and the digest of this one */
     bool here;  /* written since this kernel booted: the page cache has all that was acknowledged */
     bool dated; /* of a store of version 2: it has the line only */
+};
+
+/* What people are to read of a session, and is not written yet. */
+struct files_shown {
+    size_t session_file, tokens; /* how long they are; they follow each other */
+    char text[];
 };
 
 /* One session's log, as far as it is known. */
@@ -118,10 +127,18 @@ struct files_log {
     struct files_lease lease;    /* ours, while lease_file is there */
     int64_t runs_looked;         /* of another program's: at this length it was looked whether … */
     bool run_open;               /* … its run is open */
+    struct files_shown *shown;   /* malloc; NULL: its session files are as they are to be */
     char *text;                  /* malloc: the log, where there is no file of it; NULL: there is */
     size_t text_len;
     struct tide_err damage; /* code 0: none found */
     int64_t used;           /* for the oldest to be closed */
+};
+
+/* The file of a lease that was given back, under a name that says nothing. */
+struct spare_lease {
+    struct env_file *file;
+    int64_t since_ms;
+    char path[FILES_PATH];
 };
 
 struct files_store {
@@ -132,6 +149,7 @@ struct files_store {
     struct holders holders;
     bool registered; /* boots/ has us */
     int64_t beat_due_ms;
+    int64_t shown_due_ms;   /* session files are to be written then; 0: none are. By the writer only */
     pthread_mutex_t mu;     /* of logs and what they point to */
     struct map logs;        /* id -> struct files_log * */
     int64_t clock;          /* counts uses */
@@ -143,6 +161,8 @@ struct files_store {
     bool outdated;    /* of any version before this one */
     bool accept_loss; /* what was acknowledged and is missing is given up */
     struct orphans orphans;
+    struct spare_lease *spares[SPARES_MAX];
+    size_t n_spares;
     struct files_pool *pool;
     const char *sweeping; /* folder that is swept now */
     bool names_due;       /* a log was found by a name that a power cut could take back */
@@ -170,8 +190,6 @@ enum tide_code files_put(struct files_store *s, const char *folder, const char *
 void files_fresh(struct files_store *s, const char *path, char out[FILES_PATH]);
 /* Of an error that names such a file: people know the one that it is to be. `code` goes through. */
 enum tide_code files_not_fresh(enum tide_code code, struct tide_err *err);
-/* What people read of a session, where it differs from what is there. Empty: not known. */
-void files_put_session_files(struct files_store *s, const char *id, struct str session_file, struct str tokens);
 void files_changed(struct files_store *s); /* something was committed, or found behind what was acknowledged */
 
 /* ---- files_log.c */
@@ -292,6 +310,17 @@ enum tide_code word_change(struct files_store *s, int64_t *ret_version, struct t
 void word_committing(struct files_store *s, bool is);
 void word_leave(struct files_store *s);
 
+/* ---- files_session_files.c */
+
+/*
+ * They are as of the last event now; an empty one: not known. With the lock of the log. `rests`: nobody goes on writing for now;
+ * else they may come later. True: they were written.
+ */
+bool session_files_put(struct files_store *s, struct files_log *l, struct str session_file, struct str tokens,
+                       bool rests);
+bool session_files_due(struct files_store *s);
+void session_files_settle(struct files_store *s); /* those that were to come later. By the writer only, without s->mu */
+
 /* ---- files_lease.c */
 enum tide_code lease_read(struct files_store *s, const char *id, struct files_lease *ret, struct tide_err *err)
     MUST_CHECK;
@@ -308,6 +337,7 @@ enum tide_code lease_give_name(struct files_store *s, const struct files_log *l,
                                const char *fresh, struct tide_err *err) MUST_CHECK;
 void lease_take_over(struct files_store *s, struct files_log *l, const struct files_lease *lease,
                      struct env_file *file);
+void lease_drop_spares(struct files_store *s);
 bool lease_misses_log(struct files_store *s, const char *id);   /* there is nothing of its session, and there was */
 bool lease_is_ours(struct files_store *s, struct files_log *l); /* and still is: looked at, not read */
 enum tide_code boot_ready(struct files_store *s, struct tide_err *err) MUST_CHECK;
@@ -335,8 +365,8 @@ enum tide_code cache_state(struct files_store *s, struct files_log *l, int64_t t
 void cache_drop(struct files_store *s, const char *id);
 
 /* ---- files_create.c */
-/* This one and those behind it that are made with it; gives the first that is not. */
-struct batch *files_create(struct files_store *s, struct batch *b);
+/* The first of these, and those behind it that are made with it; gives how many that were. */
+size_t files_create(struct files_store *s, struct batch *const *batches, size_t most);
 enum tide_code files_reveal(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
 
 /* ---- files_delete.c */

@@ -31,6 +31,7 @@ struct group {
     size_t queued, max;
     bool writing, stopping, keep_alive;
     bool thread_started;
+    int64_t chore_ns; /* when the store has to be maintained; INT64_MAX: with a heartbeat */
     int64_t due_ns;   /* when the thread has to write what is queued; INT64_MAX: it need not, callers do */
     int64_t alarm_ns; /* the thread sleeps until then; 0: it does not, and looks before it does */
     bool later;       /* something came lately that could wait: likely more does */
@@ -67,7 +68,7 @@ struct group *group_new(struct store *store, size_t queue_max)
     g->tail = &g->head;
     g->last = &g->first;
     g->max = queue_max;
-    g->due_ns = INT64_MAX;
+    g->due_ns = g->chore_ns = INT64_MAX;
     return g;
 }
 
@@ -300,11 +301,11 @@ static void linger_for_more(struct group *g)
     }
 }
 
-/* Until work is due, or for the time between two heartbeats. True: that time has passed. */
+/* Until work is due, or the store is to be maintained. True: it is. */
 static bool sleep_until_due(struct group *g)
 {
     int64_t now = now_ns(), beat = now + g->store->lease_ms / 4 * 1000000;
-    int64_t until = g->due_ns < beat ? g->due_ns : beat;
+    int64_t chore = g->chore_ns < beat ? g->chore_ns : beat, until = g->due_ns < chore ? g->due_ns : chore;
     struct timespec t;
     bool over;
 
@@ -315,7 +316,23 @@ static bool sleep_until_due(struct group *g)
     g->alarm_ns = until;
     over = pthread_cond_timedwait(&g->work, &g->mu, &t) == ETIMEDOUT;
     g->alarm_ns = 0;
-    return over && until == beat;
+    return over && until == chore;
+}
+
+/* Unless somebody is writing: what was asked for a time is seen to a little later then. */
+static void maintain_now(struct group *g)
+{
+    int64_t now = now_ns();
+
+    if (g->chore_ns <= now)
+        g->chore_ns = g->writing ? now + LATER_NS : INT64_MAX;
+    if (g->writing)
+        return;
+    g->writing = true;
+    pthread_mutex_unlock(&g->mu);
+    store_maintain(g->store);
+    pthread_mutex_lock(&g->mu);
+    leave_writing(g);
 }
 
 static void *run_writer(void *arg)
@@ -329,13 +346,8 @@ static void *run_writer(void *arg)
             continue;
         }
         if (g->due_ns > now_ns()) {
-            if (!sleep_until_due(g) || !g->keep_alive || g->writing)
-                continue;
-            g->writing = true;
-            pthread_mutex_unlock(&g->mu);
-            store_maintain(g->store);
-            pthread_mutex_lock(&g->mu);
-            leave_writing(g);
+            if (sleep_until_due(g) && g->keep_alive)
+                maintain_now(g);
             continue;
         }
         linger_for_more(g);
@@ -451,6 +463,20 @@ void group_keep_alive(struct group *g)
     pthread_mutex_lock(&g->mu);
     g->keep_alive = true;
     need_thread(g);
+    pthread_mutex_unlock(&g->mu);
+}
+
+void group_maintain_by(struct group *g, int64_t mono_ns)
+{
+    if (!g->store->env->threads)
+        return; /* whoever commits next sees to it, or whoever closes the store */
+    pthread_mutex_lock(&g->mu);
+    if (mono_ns < g->chore_ns)
+        g->chore_ns = mono_ns;
+    g->keep_alive = true;
+    need_thread(g);
+    if (g->alarm_ns > g->chore_ns)
+        pthread_cond_signal(&g->work);
     pthread_mutex_unlock(&g->mu);
 }
 

@@ -53,4 +53,7 @@ enum tide_code group_alone(struct group *g, enum tide_code (*fn)(struct store *,
 /* Keeps a thread awake for heartbeats; called when the process holds a lease. */
 void group_keep_alive(struct group *g);
 
+/* The store is maintained at this monotonic time, or soon after; where there is a thread, if nobody commits then. */
+void group_maintain_by(struct group *g, int64_t mono_ns);
+
 #endif
