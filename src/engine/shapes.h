@@ -184,6 +184,7 @@ extern const struct shape shape_notice;         /* struct notice_shown */
 extern const struct shape shape_session;        /* struct session_row */
 extern const struct shape shape_session_detail; /* struct session_detail */
 extern const struct shape shape_why;            /* struct session_why */
+extern const struct shape shape_session_status; /* struct session_row; what task.session.status answers */
 extern const struct shape shape_sessions;       /* struct sessions_listed */
 extern const struct shape shape_ids;            /* struct ids_listed */
 extern const struct shape shape_usage;          /* struct tide_usage */
