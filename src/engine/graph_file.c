@@ -28,6 +28,20 @@ enum tide_code graph_file_read(const char *path, problem_fn *problem, void *arg,
     return TIDE_OK;
 }
 
+enum tide_code graph_text_read(struct str text, const char *dir, problem_fn *problem, void *arg, tide_graph **ret_graph,
+                               struct tide_err *err)
+{
+    const struct spec_options opt = {.dir = dir, .problem = problem, .arg = arg};
+    struct spec *spec = NULL;
+
+    if (text.len > SPEC_MAX_BYTES)
+        return tide_fail(err, TIDE_TOO_BIG, "the graph has more than %zu bytes", SPEC_MAX_BYTES);
+    if (spec_parse(text, &opt, &spec, err))
+        return err->code;
+    *ret_graph = graph_of(spec);
+    return TIDE_OK;
+}
+
 enum tide_code graph_file_import(const char *path, problem_fn *warn, void *arg, struct buf *ret_json,
                                  struct tide_err *err)
 {

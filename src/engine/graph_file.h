@@ -16,12 +16,21 @@
 enum tide_code graph_file_read(const char *path, problem_fn *problem, void *arg, bool *ret_hive, tide_graph **ret_graph,
                                struct tide_err *err) MUST_CHECK;
 
+/* The same of one of ours as text. `dir`: where files are that it names; NULL: such a one is refused. */
+enum tide_code graph_text_read(struct str text, const char *dir, problem_fn *problem, void *arg, tide_graph **ret_graph,
+                               struct tide_err *err) MUST_CHECK;
+
 /* One of Hive as JSON of ours; what cannot be carried over is a warning. */
 enum tide_code graph_file_import(const char *path, problem_fn *warn, void *arg, struct buf *ret_json,
                                  struct tide_err *err) MUST_CHECK;
 
 enum graph_format { GRAPH_AS_JSON /* as it is stored with a run */, GRAPH_AS_DOT, GRAPH_AS_MERMAID };
 void graph_write(const tide_graph *graph, enum graph_format format, struct buf *out);
+
+static inline void graph_freep(tide_graph **graph)
+{
+    tide_graph_free(*graph);
+}
 
 void graph_schema(struct buf *out); /* the JSON Schema of the format */
 
