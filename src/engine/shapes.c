@@ -59,6 +59,9 @@ const struct shape *const shapes[] = {
     &shape_error,
     &shape_notice,
     &shape_session_status,
+    &shape_started,
+    &shape_runs,
+    &shape_run_row,
     NULL,
 };
 

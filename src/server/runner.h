@@ -50,9 +50,9 @@ struct order {
     const char *session_id, *by;
     const struct program_order *program; /* it begins; NULL: the session goes on */
     const struct graph_order *graph;     /* the same, with `memory` */
-    const char *message; /* text; NULL: it is resumed */
-    const char *input;   /* an answer: JSON; NULL: none */
-    const char *token;   /* the right to give it; NULL: the owner's */
+    const char *message;                 /* text; NULL: it is resumed */
+    const char *input;                   /* an answer: JSON; NULL: none */
+    const char *token;                   /* the right to give it; NULL: the owner's */
     const char *ask_again, *request_id;
     const char *const *retry, *const *happened;
     bool now, accept_change, has_reason;

@@ -16,7 +16,7 @@ static int reply_status(void *arg, const struct tide_session_info *info)
 
 static enum tide_code show_status(struct call *c, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    tide_session *session;
 
     if (call_session(c, TIDE_SESSION_READ, &session, err))
         return err->code;

@@ -119,6 +119,7 @@ static const struct kind kinds[] = {
     {"node.failed", KIND_FAILURE, NODE, ledger_error, content_node_failed},
     {"node.decided", 0, NODE, NULL, content_node_decided},
     {"node.renamed", 0, FIELDS({"from", F_STRING, NEED}, {"to", F_STRING, NEED}, {"by", F_STRING, OPT}), NULL, content_node_renamed},
+    {"graph.stored", 0, FIELDS({"digest", F_STRING, NEED}, {"graph", F_OBJECT, NEED}), NULL, NULL},
     {"edge.taken", 0, FIELDS({"from", F_STRING, OPT}, {"to", F_STRING, NEED}, {"edge", F_STRING, OPT}, {"branch", F_STRING, OPT}, {"values", F_OBJECT, OPT}),
      NULL, content_edge_taken},
     {"edge.refused", 0, FIELDS({"from", F_STRING, OPT}, {"to", F_STRING, OPT}, {"edge", F_STRING, OPT}, {"reason", F_STRING, OPT}), NULL, NULL},
