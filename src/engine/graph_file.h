@@ -24,6 +24,12 @@ enum tide_code graph_text_read(struct str text, const char *dir, problem_fn *pro
 enum tide_code graph_file_import(const char *path, problem_fn *warn, void *arg, struct buf *ret_json,
                                  struct tide_err *err) MUST_CHECK;
 
+/* What graph_file_read() tells, and the graph that came of it (NULL: none), into a report of shape_graph_check. `graph` and the arena must live as long. */
+struct check_report;
+struct arena;
+void graph_check_hear(void *report, const struct problem *p);
+void graph_check_take(struct arena *a, struct check_report *r, const tide_graph *graph);
+
 enum graph_format { GRAPH_AS_JSON /* as it is stored with a run */, GRAPH_AS_DOT, GRAPH_AS_MERMAID };
 void graph_write(const tide_graph *graph, enum graph_format format, struct buf *out);
 

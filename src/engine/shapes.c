@@ -62,6 +62,8 @@ const struct shape *const shapes[] = {
     &shape_started,
     &shape_runs,
     &shape_run_row,
+    &shape_graph_stored,
+    &shape_stored_graphs,
     NULL,
 };
 

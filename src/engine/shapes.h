@@ -56,6 +56,10 @@ struct sessions_listed {
     struct shape_stream sessions;
 };
 
+struct graphs_listed {
+    struct shape_stream graphs;
+};
+
 struct ids_listed {
     struct shape_stream ids;
 };
@@ -208,10 +212,12 @@ extern const struct shape shape_store_copy;     /* struct copy_report */
 extern const struct shape shape_graph_diff;     /* struct graph_diff */
 extern const struct shape shape_trust;          /* struct trust_report */
 extern const struct shape shape_store_check, shape_doctor, shape_graph_check,
-    shape_settings_check;                            /* struct check_report */
-const char *cancelled_word(enum tide_cancelled how); /* of shape_cancelled */
-extern const struct shape shape_runs;                /* struct run_list */
-extern const struct shape shape_run_row;             /* struct run_row */
+    shape_settings_check;                                         /* struct check_report */
+const char *cancelled_word(enum tide_cancelled how);              /* of shape_cancelled */
+extern const struct shape shape_stored_graph, shape_graph_stored; /* struct stored_graph */
+extern const struct shape shape_stored_graphs;                    /* struct graphs_listed */
+extern const struct shape shape_runs;                             /* struct run_list */
+extern const struct shape shape_run_row;                          /* struct run_row */
 extern const struct shape shape_created, shape_started, shape_forked, shape_rolled_back, shape_deleted, shape_saved,
     shape_marked, shape_pruned, shape_appended, shape_queued, shape_queued_message, shape_cancelled, shape_token,
     shape_resumed, shape_version, shape_store, shape_compacted, shape_store_trusted;  /* struct command_result */
