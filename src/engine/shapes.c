@@ -58,12 +58,8 @@ const struct shape *const shapes[] = {
     &shape_tokens_file,
     &shape_error,
     &shape_notice,
-    &shape_session_status,
-    &shape_started,
-    &shape_runs,
-    &shape_run_row,
-    &shape_graph_stored,
-    &shape_stored_graphs,
+    &shape_task,
+    &shape_tasks,
     NULL,
 };
 

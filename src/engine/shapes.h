@@ -11,7 +11,7 @@
 #include "tidemark.h"
 
 /* As tide_session_kind_name() has them. */
-#define SHAPE_KINDS "log program chat graph"
+#define SHAPE_KINDS "log program chat graph task"
 
 /* How a face says what can be done, as a command; in the arena, NULL when it cannot. */
 typedef const char *next_command_fn(struct arena *a, const struct tide_next *next);
@@ -58,6 +58,10 @@ struct sessions_listed {
 
 struct graphs_listed {
     struct shape_stream graphs;
+};
+
+struct tasks_listed {
+    struct shape_stream tasks;
 };
 
 struct ids_listed {
@@ -216,6 +220,8 @@ extern const struct shape shape_store_check, shape_doctor, shape_graph_check,
 const char *cancelled_word(enum tide_cancelled how);              /* of shape_cancelled */
 extern const struct shape shape_stored_graph, shape_graph_stored; /* struct stored_graph */
 extern const struct shape shape_stored_graphs;                    /* struct graphs_listed */
+extern const struct shape shape_task;                             /* struct task_row */
+extern const struct shape shape_tasks;                            /* struct tasks_listed */
 extern const struct shape shape_runs;                             /* struct run_list */
 extern const struct shape shape_run_row;                          /* struct run_row */
 extern const struct shape shape_created, shape_started, shape_forked, shape_rolled_back, shape_deleted, shape_saved,

@@ -33,7 +33,7 @@
            {"title", F_STRING, OPT}, {"working_dir", F_STRING, OPT}, {"provider", F_OBJECT, OPT},                      \
            {"metadata", F_OBJECT, OPT}, {"parent", F_OBJECT, OPT}, {"agent_profile_id", F_STRING, OPT},                \
            {"agent_execution_id", F_STRING, OPT}, {"executor_id", F_STRING, OPT}, {"worktree", F_OBJECT, OPT},         \
-           {"created_at", F_STRING, OPT})
+           {"created_at", F_STRING, OPT}, {"task_state", F_STRING, OPT}, {"by", F_STRING, OPT})
 #define TOOL                                                                                                           \
     FIELDS(WHERE, {"call_id", F_STRING, NEED}, {"tool", F_STRING, OPT}, {"args_digest", F_STRING, OPT},                \
            {"effect", F_STRING, OPT}, {"key", F_STRING, OPT}, {"pid", F_INT, OPT}, {"pid_start", F_INT, OPT},          \
