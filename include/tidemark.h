@@ -86,8 +86,9 @@ enum tide_code {
 /* Room for any id and its NUL: ids have 1 to 64 characters of [A-Za-z0-9_-], not starting with '-'. */
 #define TIDE_ID_SIZE 65
 
-/* What a session is: what its latest run ran. LOG: events alone, or runs of an embedder's own. */
-#define TIDE_SESSION_KINDS(X) X(LOG, 1, "log") X(PROGRAM, 2, "program") X(CHAT, 3, "chat") X(GRAPH, 4, "graph")
+/* What a session is: what its latest run ran. LOG: events alone, or runs of an embedder's own. TASK: what a person set of a task. */
+#define TIDE_SESSION_KINDS(X)                                                                                          \
+    X(LOG, 1, "log") X(PROGRAM, 2, "program") X(CHAT, 3, "chat") X(GRAPH, 4, "graph") X(TASK, 5, "task")
 /* What a session is doing, and how its latest run ended. */
 #define TIDE_STATUSES(X)                                                                                               \
     X(RUNNING, 1, "running")                                                                                           \

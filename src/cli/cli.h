@@ -53,11 +53,6 @@ static inline void watch_closep(tide_watch **watch)
     tide_watch_close(*watch);
 }
 
-static inline void graph_freep(tide_graph **graph)
-{
-    tide_graph_free(*graph);
-}
-
 static inline void session_closep(tide_session **session)
 {
     tide_session_close(*session);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/timefmt.h"
@@ -327,4 +328,13 @@ enum tide_code report_end(struct cli *cli, const struct program_run *r, tide_ses
     else if (e->message[0])
         say_how_on(session, e->message);
     return TIDE_OK;
+}
+
+void report_refusal(int fd, const struct tide_err *err)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT((size_t)1 << 16);
+    struct json_out o = json_out_to(&text);
+
+    shape_put(&o, &shape_error, &(struct error_shown){.err = *err});
+    (void)!send(fd, text.ptr, text.len, MSG_NOSIGNAL);
 }

@@ -29,6 +29,9 @@ enum tide_code report_wait(struct cli *cli, const char *session, const struct pr
 /* Says it when something of the run waited in memory. */
 void report_durability(int64_t degraded_events);
 
+/* Whoever sent the request over this socket reads there why it was refused. */
+void report_refusal(int fd, const struct tide_err *err);
+
 /* Puts `text` and a newline into a descriptor that a person gave. */
 enum tide_code write_fd(int fd, const char *option, const char *text, struct tide_err *err) MUST_CHECK;
 

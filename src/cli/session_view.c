@@ -14,7 +14,7 @@ enum tide_session_kind kind_from(const char *name)
 {
     enum tide_session_kind kind = 0;
 
-    while (name && kind <= TIDE_KIND_GRAPH && strcmp(tide_session_kind_name(kind), name) != 0)
+    while (name && kind <= TIDE_KIND_TASK && strcmp(tide_session_kind_name(kind), name) != 0)
         kind++;
     return kind;
 }

@@ -103,7 +103,8 @@ void chat_about(struct chat_session *c, struct arena *a, struct chat_about *ret)
  * The directory, the title, and who is to answer, as the agent would record it with the first prompt: so a chat that is cut
  * before that is known to be one.
  */
-static void put_fields(struct chat_session *c, const char *prompt, const char *dir, struct buf *out)
+static void put_fields(struct chat_session *c, const char *prompt, const char *dir, const struct session_fields *more,
+                       struct buf *out)
 {
     const struct tide_agent_options *opt = &c->setup.opt;
     const char *model = opt->model ? opt->model : strcmp(opt->provider, "script") == 0 ? "script" : NULL;
@@ -114,6 +115,7 @@ static void put_fields(struct chat_session *c, const char *prompt, const char *d
     json_out_kstr(&o, STR("agent"), str_from(c->agent_name ? c->agent_name : "chat"));
     json_out_kstr_opt(&o, STR("title"), c->title ? str_from(c->title) : utf8_first(first_line, TITLE_CHARS));
     json_out_kstr_opt(&o, STR("working_dir"), str_from(dir));
+    session_fields_put(&o, more);
     json_out_key(&o, STR("provider"));
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("type"), str_from(opt->provider));
@@ -163,6 +165,26 @@ static enum tide_code take_session(struct chat_session *c, const char *id, tide_
     return unless_stopped(c, code, err);
 }
 
+/* Before the first event, whose title may hold it. */
+static void hide_key(const struct chat_session *c)
+{
+    const char *key = c->setup.opt.api_key;
+
+    if (key)
+        (void)!tide_store_add_secret(c->setup.store, "api_key", key, strlen(key), NULL);
+}
+
+enum tide_code chat_create(struct chat_session *c, const struct chat_creation *what, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
+
+    if (agent_setup_check(&c->setup, NULL, err))
+        return err->code;
+    put_fields(c, "", what->working_dir, what->fields, &fields);
+    hide_key(c);
+    return tide_session_create(c->setup.store, what->id, buf_cstr(&fields), &c->session, err);
+}
+
 enum tide_code chat_new(struct chat_session *c, const char *prompt, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
@@ -170,10 +192,8 @@ enum tide_code chat_new(struct chat_session *c, const char *prompt, struct tide_
 
     if (agent_setup_check(&c->setup, c->session, err))
         return err->code;
-    put_fields(c, prompt, cwd, &fields);
-    if (c->setup.opt.api_key) /* before the first event, whose title may hold it */
-        (void)!tide_store_add_secret(c->setup.store, "api_key", c->setup.opt.api_key, strlen(c->setup.opt.api_key),
-                                     NULL);
+    put_fields(c, prompt, cwd, NULL, &fields);
+    hide_key(c);
     if (unless_stopped(c, session_create_held(c->setup.store, NULL, buf_cstr(&fields), on_trouble, c, &c->session, err),
                        err))
         return err->code;

@@ -8,6 +8,7 @@
 
 #include "engine/agent_setup.h"
 #include "engine/project_instructions.h"
+#include "engine/session_fields.h"
 
 struct chat_session {
     struct agent_setup setup;
@@ -46,6 +47,14 @@ enum tide_code chat_roll_back_to(struct chat_session *c, int64_t seq, unsigned f
 
 /* A new one, named after its first prompt. */
 enum tide_code chat_new(struct chat_session *c, const char *prompt, struct tide_err *err) MUST_CHECK;
+
+/* The session of one alone, before anything is said: the settings are open, and nothing was chosen yet. Trouble of the store is an error. */
+struct chat_creation {
+    const char *id; /* NULL: one is made */
+    const char *working_dir;
+    const struct session_fields *fields;
+};
+enum tide_code chat_create(struct chat_session *c, const struct chat_creation *what, struct tide_err *err) MUST_CHECK;
 
 /* Another agent over the same session, when options have changed. */
 enum tide_code chat_agent(struct chat_session *c, struct tide_err *err) MUST_CHECK;

@@ -9,6 +9,7 @@
 #include <locale.h>
 #include <math.h>
 
+#include "engine/server_settings.h"
 #include "graph/spec.h"
 #include "session/notify.h"
 
@@ -232,9 +233,18 @@ static const struct {
     const char *key;
     enum tide_code (*check)(struct arena *a, const struct json *v, struct tide_err *err);
 } further[] = {
-    {"api_key", check_api_key},          {"base_url", check_base_url}, {"sweep_interval", check_duration},
-    {"auto_approve_tools", check_names}, {"prices", check_prices},     {"checkpoints", check_checkpoints},
-    {"notify", check_program},           {"notify_on", check_changes}, {"retention", check_duration},
+    {"api_key", check_api_key},
+    {"base_url", check_base_url},
+    {"sweep_interval", check_duration},
+    {"auto_approve_tools", check_names},
+    {"prices", check_prices},
+    {"checkpoints", check_checkpoints},
+    {"notify", check_program},
+    {"notify_on", check_changes},
+    {"retention", check_duration},
+    {"server_programs", server_settings_check_programs},
+    {"server_graph_roots", server_settings_check_roots},
+    {"server_working_roots", server_settings_check_roots},
 };
 
 enum tide_code config_value_check(struct arena *a, const struct config_key *key, const struct json *v,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph_file.h"
 
+#include "engine/findings.h"
+#include "engine/graph_outline.h"
 #include "graph/exec.h"
 #include "hive/hive.h"
 
@@ -28,6 +30,20 @@ enum tide_code graph_file_read(const char *path, problem_fn *problem, void *arg,
     return TIDE_OK;
 }
 
+enum tide_code graph_text_read(struct str text, const char *dir, problem_fn *problem, void *arg, tide_graph **ret_graph,
+                               struct tide_err *err)
+{
+    const struct spec_options opt = {.dir = dir, .problem = problem, .arg = arg};
+    struct spec *spec = NULL;
+
+    if (text.len > SPEC_MAX_BYTES)
+        return tide_fail(err, TIDE_TOO_BIG, "the graph has more than %zu bytes", SPEC_MAX_BYTES);
+    if (spec_parse(text, &opt, &spec, err))
+        return err->code;
+    *ret_graph = graph_of(spec);
+    return TIDE_OK;
+}
+
 enum tide_code graph_file_import(const char *path, problem_fn *warn, void *arg, struct buf *ret_json,
                                  struct tide_err *err)
 {
@@ -36,6 +52,26 @@ enum tide_code graph_file_import(const char *path, problem_fn *warn, void *arg, 
     if (spec_read(path, &text, err))
         return err->code;
     return hive_to_graph(buf_view(&text), warn, arg, ret_json, err) ? tide_wrap(err, "%.150s", path) : TIDE_OK;
+}
+
+void graph_check_hear(void *report, const struct problem *p)
+{
+    ((struct check_report *)report)->problems += !p->warning;
+    findings_add(&((struct check_report *)report)->found, p->path, p->warning ? "warning" : "problem", p->what,
+                 p->hint);
+}
+
+void graph_check_take(struct arena *a, struct check_report *r, const tide_graph *graph)
+{
+    const struct graph_outline *g = graph ? graph_outline(a, graph) : NULL;
+
+    if (!g)
+        return;
+    r->ok = true;
+    r->graph_id = g->id.ptr;
+    r->digest = tide_graph_digest(graph);
+    r->nodes = (int64_t)g->n_nodes;
+    r->edges = (int64_t)g->n_ways;
 }
 
 void graph_write(const tide_graph *graph, enum graph_format format, struct buf *out)

@@ -188,7 +188,8 @@ enum tide_code graph_session_open(tide_store *store, const char *id, const char 
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("agent"), graph->spec->graph->id);
     json_out_kstr_opt(&o, STR("title"), title ? str_from(title) : graph->spec->graph->name);
-    json_out_kstr_opt(&o, STR("working_dir"), str_from(cwd));
+    json_out_kstr_opt(&o, STR("working_dir"), str_from(w->working_dir ? w->working_dir : cwd));
+    session_fields_put(&o, w->fields);
     json_out_kstr(&o, STR("loop"), STR("graph")); /* one that is cut before its first run is known to be for a graph */
     put_provider(&o, w);
     json_out_end(&o, '}');

@@ -8,15 +8,18 @@
 #define ENGINE_GRAPH_RUN_H
 
 #include "engine/agent_setup.h"
+#include "engine/session_fields.h"
 #include "engine/user_store.h"
 
 struct graph_want {
     /* memory, checkpoints, threads, event, arg, and of a resume token … fallback; agent and on_store_error_continue are
      * filled in by graph_run() */
     struct tide_graph_options opt;
-    struct agent_want who; /* of all nodes; what it does not say is as the graph says, as set */
-    bool resume;           /* tide_graph_resume(), else tide_graph_run() */
-    bool agents_later;     /* no agent runs at once: what they need is missed when one does */
+    struct agent_want who;               /* of all nodes; what it does not say is as the graph says, as set */
+    bool resume;                         /* tide_graph_resume(), else tide_graph_run() */
+    const char *working_dir;             /* of a new session [here] */
+    const struct session_fields *fields; /* of a new session; NULL: none */
+    bool agents_later;                   /* no agent runs at once: what they need is missed when one does */
 };
 
 /* ---- the session ---- */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "engine/graph_file.h"
 #include "engine/recovery_thread.h"
 #include "session/run.h"
 #include "session/settle.h"
@@ -302,6 +303,28 @@ static enum tide_code run_graph(struct resume *r, struct tide_err *err)
     code = graph_run(&r->run, r->config, &r->graph_result, err);
     if (r->run.began)
         r->result = RESUME_RAN;
+    return code;
+}
+
+enum tide_code start_graph(struct resume *r, struct str json, const char *dir, struct tide_err *err)
+{
+    AUTO(graph_freep) tide_graph *graph = NULL;
+    enum tide_code code;
+
+    r->kind = TIDE_KIND_GRAPH;
+    take_wants(r);
+    if (graph_text_read(json, dir, NULL, NULL, &graph, err) ||
+        held_open(&r->face.held, r->store, r->ask.id, &r->session, err) || tide_session_check_trust(r->session, err) ||
+        r->face.open_setup(r->face.arg, &r->run.setup, err))
+        return err->code;
+    r->run.graph = graph;
+    r->run.session = r->session;
+    r->run.want = &r->want;
+    r->run.setup.store = r->store;
+    code = graph_run(&r->run, r->config, &r->graph_result, err);
+    if (r->run.began)
+        r->result = RESUME_RAN;
+    r->run.graph = NULL;
     return code;
 }
 

@@ -96,6 +96,9 @@ enum tide_code resume_session(struct resume *r, struct tide_err *err) MUST_CHECK
 /* `only_queue`: the next run takes it. */
 enum tide_code send_message(struct resume *r, const char *text, bool only_queue, struct tide_err *err) MUST_CHECK;
 
+/* What a resume goes on with is begun: this graph (JSON), in the session of `ask`, with `memory` and the wants of `ask`. `dir`: as of graph_text_read(). */
+enum tide_code start_graph(struct resume *r, struct str json, const char *dir, struct tide_err *err) MUST_CHECK;
+
 void resume_done(struct resume *r);
 
 /* Queues a message. `content`: JSON. */

@@ -169,6 +169,8 @@ enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind
 
     if (tide_session_get_info(session, &info, err))
         return err->code;
+    if (info->kind == TIDE_KIND_TASK)
+        return tide_fail_session(err, TIDE_INVALID, info->id, "is a task: send to one of its sessions");
     *ret_kind = TIDE_KIND_PROGRAM;
     if (info->kind == TIDE_KIND_CHAT) /* one that somebody runs takes the message from its queue */
         *ret_kind = info->holder ? TIDE_KIND_LOG : TIDE_KIND_CHAT;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph_versions.h"
 #include "engine/shapes.h"
+#include "engine/stored_graphs.h"
 
 #define AT(member) SHAPE_AT(struct graph_change, member)
 
@@ -85,3 +86,21 @@ SHAPE(graph_diff, "Two versions of a graph, and the unfinished sessions.",
       {"sessions", SHAPE_ROWS, SHAPE_ROWS_AT(struct graph_diff, sessions, n_sessions), SHAPE_OPTIONAL,
        "unfinished sessions, if requested", .of = &shape_running_session, .has = is_live},
       {"live", SHAPE_OBJECT, .flags = SHAPE_OPTIONAL, .help = "how many of each", .of = &shape_fits, .has = is_live});
+#undef AT
+
+/* ---- those that are stored ---- */
+
+#define AT(member) SHAPE_AT(struct stored_graph, member)
+
+SHAPE(graph_stored, "A graph that was stored before anything runs it.",
+      {"digest", SHAPE_TEXT, AT(digest), 0, "by which it is known"},
+      {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session that holds it"});
+
+SHAPE(stored_graph, "", {"digest", SHAPE_TEXT, AT(digest), 0, "by which it is known"},
+      {"name", SHAPE_TEXT, AT(name), SHAPE_NULLABLE, "its name, or its id"},
+      {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session that holds it"},
+      {"created_at", SHAPE_TIME, AT(created_ms), 0, "when it was stored"});
+#undef AT
+
+SHAPE(stored_graphs, "Graphs that were stored before anything runs them, newest first.",
+      {"graphs", SHAPE_STREAM, SHAPE_AT(struct graphs_listed, graphs), 0, "each of them", .of = &shape_stored_graph});

@@ -21,6 +21,11 @@ SHAPE(created, "A session that was made or imported.", SESSION_ID("its id"));
 
 static SHAPE(fork_parent, "", {"session_id", SHAPE_TEXT, AT(parent_id), 0, "the session"}, SEQ("up to which event"));
 
+SHAPE(started, "A session that was made, or whose run was started.", SESSION_ID("its id"),
+      {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_NULLABLE, "the run that has begun; null: none, or it is not known"},
+      {"queue_id", SHAPE_TEXT, AT(queue_id), SHAPE_NULLABLE, "the message that is queued; null: none"},
+      SEQ("its latest event that this call saw"));
+
 SHAPE(forked, "A fork that was made.", SESSION_ID("its id"),
       {"parent", SHAPE_OBJECT, .help = "what it was made from", .of = &shape_fork_parent});
 
@@ -45,6 +50,16 @@ SHAPE(cancelled, "A session whose run was to end.", SESSION_ID("the session"),
       {"cancelled", SHAPE_TEXT, AT(word), 0,
        "how: there was nothing to end, it was ended, its process has ended it, or it lost the right to write",
        .words = "nothing done answered forced"});
+
+const char *cancelled_word(enum tide_cancelled how)
+{
+    static const char *const words[] = {[TIDE_CANCEL_NOTHING] = "nothing",
+                                        [TIDE_CANCEL_DONE] = "done",
+                                        [TIDE_CANCEL_ANSWERED] = "answered",
+                                        [TIDE_CANCEL_FORCED] = "forced"};
+
+    return words[how];
+}
 
 SHAPE(token, "A new token for what a session waits for.", SESSION_ID("the session"),
       {"token", SHAPE_TEXT, AT(token), SHAPE_OPTIONAL, "shown only here; missing: it was written to a descriptor"});

@@ -284,3 +284,27 @@ const struct shape shape_why = {
             {.name = NULL},
         },
 };
+
+/* ---- its part of what others ask of a task's session ---- */
+
+static bool has_resume_reason(const void *data)
+{
+    return info_of(data)->needs_resume;
+}
+
+#define AT(member) SHAPE_AT(struct session_row, info.member)
+
+const struct shape shape_session_status = {
+    .name = "session_status",
+    .help = "The status of one session of a task, as task.session.status answers it.",
+    .members =
+        (const struct shape_member[]){
+            {"state", SHAPE_TEXT, AT(task_state), 0, "its state in the words of task sessions"},
+            {"resume_reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why it needs a resume; null: it needs none",
+             .has = has_resume_reason},
+            {"error_message", SHAPE_TEXT, AT(error_message), SHAPE_NULLABLE, "of its latest run"},
+            {"", SHAPE_MEMBERS, SHAPE_AT(struct session_row, info), 0, "", .of = &shape_session},
+            {.name = NULL},
+        },
+};
+#undef AT

@@ -11,7 +11,7 @@
 #include "tidemark.h"
 
 /* As tide_session_kind_name() has them. */
-#define SHAPE_KINDS "log program chat graph"
+#define SHAPE_KINDS "log program chat graph task"
 
 /* How a face says what can be done, as a command; in the arena, NULL when it cannot. */
 typedef const char *next_command_fn(struct arena *a, const struct tide_next *next);
@@ -54,6 +54,14 @@ struct session_why {
 
 struct sessions_listed {
     struct shape_stream sessions;
+};
+
+struct graphs_listed {
+    struct shape_stream graphs;
+};
+
+struct tasks_listed {
+    struct shape_stream tasks;
 };
 
 struct ids_listed {
@@ -184,6 +192,7 @@ extern const struct shape shape_notice;         /* struct notice_shown */
 extern const struct shape shape_session;        /* struct session_row */
 extern const struct shape shape_session_detail; /* struct session_detail */
 extern const struct shape shape_why;            /* struct session_why */
+extern const struct shape shape_session_status; /* struct session_row; what task.session.status answers */
 extern const struct shape shape_sessions;       /* struct sessions_listed */
 extern const struct shape shape_ids;            /* struct ids_listed */
 extern const struct shape shape_usage;          /* struct tide_usage */
@@ -207,10 +216,17 @@ extern const struct shape shape_store_copy;     /* struct copy_report */
 extern const struct shape shape_graph_diff;     /* struct graph_diff */
 extern const struct shape shape_trust;          /* struct trust_report */
 extern const struct shape shape_store_check, shape_doctor, shape_graph_check,
-    shape_settings_check; /* struct check_report */
-extern const struct shape shape_created, shape_forked, shape_rolled_back, shape_deleted, shape_saved, shape_marked,
-    shape_pruned, shape_appended, shape_queued, shape_queued_message, shape_cancelled, shape_token, shape_resumed,
-    shape_version, shape_store, shape_compacted, shape_store_trusted;                 /* struct command_result */
+    shape_settings_check;                                         /* struct check_report */
+const char *cancelled_word(enum tide_cancelled how);              /* of shape_cancelled */
+extern const struct shape shape_stored_graph, shape_graph_stored; /* struct stored_graph */
+extern const struct shape shape_stored_graphs;                    /* struct graphs_listed */
+extern const struct shape shape_task;                             /* struct task_row */
+extern const struct shape shape_tasks;                            /* struct tasks_listed */
+extern const struct shape shape_runs;                             /* struct run_list */
+extern const struct shape shape_run_row;                          /* struct run_row */
+extern const struct shape shape_created, shape_started, shape_forked, shape_rolled_back, shape_deleted, shape_saved,
+    shape_marked, shape_pruned, shape_appended, shape_queued, shape_queued_message, shape_cancelled, shape_token,
+    shape_resumed, shape_version, shape_store, shape_compacted, shape_store_trusted;  /* struct command_result */
 extern const struct shape shape_log_event, shape_state, shape_store_info, shape_plan; /* texts of the library */
 
 /* The error that shape_error wrote; TIDE_OK: it is none. */

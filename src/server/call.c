@@ -296,3 +296,16 @@ void call_close_session(struct call *c)
         writers_leave(c->server->writers, c->params[0].ptr);
     c->alone = false;
 }
+
+enum tide_code call_expected_seq(struct call *c, int64_t *ret, struct tide_err *err)
+{
+    struct str field = c->if_match;
+
+    *ret = -1;
+    if (!field.ptr)
+        return TIDE_OK;
+    if (field.len < 3 || field.ptr[0] != '"' || field.ptr[field.len - 1] != '"' ||
+        !str_to_int64((struct str){field.ptr + 1, field.len - 2}, ret) || *ret < 0)
+        return tide_fail(err, TIDE_INVALID, "If-Match is the last seq in quotes: \"12\"");
+    return TIDE_OK;
+}

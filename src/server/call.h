@@ -50,6 +50,9 @@ enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, 
 void call_enter_session(struct call *c); /* for what changes it by itself */
 void call_close_session(struct call *c); /* for a call that is answered later, or by a stream */
 
+/* The seq of If-Match: "12"; -1: none is given. */
+enum tide_code call_expected_seq(struct call *c, int64_t *ret, struct tide_err *err) MUST_CHECK;
+
 /* ---- the server's part ---- */
 
 /* TIDE_INVALID, with the field as its subject: unknown, missing, of the wrong type. Parses the body. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changes a session and runs nothing: making and deleting it, events, checkpoints, going back, forks, cancelling, its queue and
+ * What changes a session and runs nothing: deleting it, events, checkpoints, going back, forks, cancelling, its queue and
  * trust. A condition (If-Match: the last seq that the caller knows) is checked by the append itself.
  */
 #include <stdio.h>
@@ -19,27 +19,13 @@ static void reply_result(struct call *c, const struct shape *shape, struct comma
     call_reply(c, shape, &result);
 }
 
-/* The seq of If-Match: "12"; -1: none is given. */
-static enum tide_code expected_seq(struct call *c, int64_t *ret, struct tide_err *err)
-{
-    struct str field = c->if_match;
-
-    *ret = -1;
-    if (!field.ptr)
-        return TIDE_OK;
-    if (field.len < 3 || field.ptr[0] != '"' || field.ptr[field.len - 1] != '"' ||
-        !str_to_int64((struct str){field.ptr + 1, field.len - 2}, ret) || *ret < 0)
-        return tide_fail(err, TIDE_INVALID, "If-Match is the last seq in quotes: \"12\"");
-    return TIDE_OK;
-}
-
 /* Opens it for appending. Behind what If-Match says it is refused; what comes in between is refused by the append. */
 static enum tide_code open_to_change(struct call *c, tide_session **ret, unsigned *ret_flags, struct tide_err *err)
 {
     tide_session *session;
     int64_t seq;
 
-    if (expected_seq(c, &seq, err) || call_session(c, TIDE_SESSION_APPEND, &session, err))
+    if (call_expected_seq(c, &seq, err) || call_session(c, TIDE_SESSION_APPEND, &session, err))
         return err->code;
     if (seq >= 0 && seq != tide_session_last_seq(session))
         return tide_fail_session(err, TIDE_CONFLICT, tide_session_id(session),
@@ -52,36 +38,6 @@ static enum tide_code open_to_change(struct call *c, tide_session **ret, unsigne
 }
 
 /* ---- sessions ---- */
-
-static const struct field create_body[] = {
-    {.name = "session_id", .type = FIELD_ID, .help = "its id; one is made when none is given"},
-    {.name = "title", .type = FIELD_TEXT, .help = "for people"},
-    {.name = "agent", .type = FIELD_TEXT, .help = "the name of what runs in it"},
-    {.name = "agent_id", .type = FIELD_TEXT, .help = "which one of these"},
-    {.name = "task_id", .type = FIELD_TEXT, .help = "the task that it works on"},
-    {.name = "metadata", .type = FIELD_OBJECT, .help = "whatever else is to be kept with it"},
-    {.name = NULL},
-};
-
-static enum tide_code create(struct call *c, struct tide_err *err)
-{
-    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
-    struct json_out o = json_out_to(&fields);
-
-    json_out_begin(&o, '{');
-    for (const struct field *f = create_body + 1; f->name; f++) {
-        struct str value = call_json(c, f->name);
-
-        if (value.len)
-            json_out_kraw(&o, str_from(f->name), value);
-    }
-    json_out_end(&o, '}');
-    if (tide_session_create(c->server->store, call_text(c, "session_id"), buf_cstr(&fields), &c->session, err))
-        return err->code;
-    call_field(c, "Location", arena_printf(c->arena, API_ROOT "/sessions/%s", tide_session_id(c->session)));
-    reply_result(c, &shape_created, (struct command_result){.session_id = tide_session_id(c->session)});
-    return TIDE_OK;
-}
 
 static enum tide_code delete_session(struct call *c, struct tide_err *err)
 {
@@ -287,10 +243,6 @@ static const struct field cancel_body[] = {
 
 static enum tide_code cancel(struct call *c, struct tide_err *err)
 {
-    static const char *const words[] = {[TIDE_CANCEL_NOTHING] = "nothing",
-                                        [TIDE_CANCEL_DONE] = "done",
-                                        [TIDE_CANCEL_ANSWERED] = "answered",
-                                        [TIDE_CANCEL_FORCED] = "forced"};
     tide_session *session;
     enum tide_cancelled how;
 
@@ -299,7 +251,7 @@ static enum tide_code cancel(struct call *c, struct tide_err *err)
                             err))
         return err->code;
     reply_result(c, &shape_cancelled,
-                 (struct command_result){.session_id = tide_session_id(session), .word = words[how]});
+                 (struct command_result){.session_id = tide_session_id(session), .word = cancelled_word(how)});
     return TIDE_OK;
 }
 
@@ -377,8 +329,6 @@ static enum tide_code trust(struct call *c, struct tide_err *err)
 
 #define ONE "/sessions/{id}"
 const struct route change_routes[] = {
-    {HTTP_POST, "/sessions", "session.create", SCOPE_WRITE, create, "make a session that events are written to",
-     .body = create_body, .answer = &shape_created, .status = 201},
     {HTTP_DELETE, ONE, "session.delete", SCOPE_ADMIN, delete_session, "delete it for good", .answer = &shape_deleted},
     {HTTP_POST, ONE "/events", "event.append", SCOPE_WRITE, append, "append an event; it is on disk when this answers",
      .body = append_body, .answer = &shape_appended, .status = 201},

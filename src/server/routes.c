@@ -3,6 +3,7 @@
 #include "server/route.h"
 
 extern const struct route store_routes[], session_routes[], change_routes[], stream_routes[], run_routes[];
+extern const struct route create_routes[], graph_routes[], task_routes[];
 
-const struct route *const route_tables[] = {store_routes,  session_routes, change_routes,
-                                            stream_routes, run_routes,     NULL};
+const struct route *const route_tables[] = {store_routes,  session_routes, change_routes, stream_routes, run_routes,
+                                            create_routes, graph_routes,   task_routes,   NULL};

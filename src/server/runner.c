@@ -7,15 +7,11 @@
 #include "server/runner.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,22 +23,27 @@
 #include "engine/shapes.h"
 #include "engine/streamed_event.h"
 #include "env/file_watch.h"
+#include "server/fair_line.h"
+#include "server/program_process.h"
 
-#define REQUEST_FD 4
-#define TOKEN_FD 3
-#define EXIT_NOT_STARTED 127
 #define MAX_RESUMES 3
 #define CHANGE_MS 1000
+#define ASKED_MAX 256     /* that wait for a place at once */
+#define PATIENCE_MS 20000 /* … each of them so long */
 
 struct active {
     struct active *next, **before;
     struct runner *runner;
-    int64_t handle; /* of the scheduler; 0: somebody asked */
+    int64_t handle;   /* of the scheduler; 0: somebody asked */
+    int64_t last_seq; /* of the session, before it begins */
     char id[TIDE_ID_SIZE];
     enum tide_session_kind kind;
     struct resume core;
     struct arena arena;
     const char *message;
+    const struct program_order *program;
+    const struct graph_order *graph;
+    struct fair_task *task;
     pthread_t thread;
 
     pthread_mutex_t mu; /* of what follows */
@@ -51,7 +52,6 @@ struct active {
     void *arg;
     void *work; /* of a chat or a graph: what can be stopped now */
     bool stopping;
-    pid_t pid;
     int64_t follower; /* its number */
 };
 
@@ -64,7 +64,9 @@ struct runner {
     pthread_mutex_t mu; /* of the list, and of what came of the scheduler's jobs */
     pthread_cond_t less;
     struct active *list;
-    size_t n;
+    struct fair_line line; /* those that wait for a place */
+    size_t places;         /* that are taken */
+    size_t threads;        /* that may still look at this */
     int64_t last_handle;
     struct ended {
         int64_t handle;
@@ -110,6 +112,19 @@ static void tell(struct active *a, const struct begun *begun, const struct tide_
         fn(a->arg, begun, err);
 }
 
+static bool is_awaited(struct active *a)
+{
+    bool is;
+
+    pthread_mutex_lock(&a->mu);
+    is = a->fn != NULL;
+    pthread_mutex_unlock(&a->mu);
+    return is;
+}
+
+/* What a run begins with. */
+static const char *const begin_kinds[] = {"run.started", "run.resumed", "queue.added", NULL};
+
 /* The first event of the run. False: nothing more is wanted. */
 static bool on_item(void *arg, const struct feed_item *item)
 {
@@ -134,10 +149,9 @@ static void on_dropped(void *arg, const char *why)
 }
 
 /* From here on the run's events are seen. */
-static enum tide_code watch_begin(struct active *a, int64_t last_seq, struct tide_err *err)
+static enum tide_code watch_begin(struct active *a, struct tide_err *err)
 {
-    static const char *const kinds[] = {"run.started", "run.resumed", "queue.added", NULL};
-    const struct follow what = {.session_id = a->id, .after = last_seq, .kinds = kinds};
+    const struct follow what = {.session_id = a->id, .after = a->last_seq, .kinds = begin_kinds};
     const struct follower_face face = {a, on_item, has_room, on_dropped};
     struct follower *one;
 
@@ -258,159 +272,54 @@ static enum tide_code run_here(struct active *a, struct tide_err *err)
     r->run.arg = a;
     r->want.opt.event = on_graph_event;
     r->want.opt.arg = a;
+    if (a->graph)
+        return start_graph(r, a->graph->json, a->graph->dir, err);
     return a->message ? send_message(r, a->message, false, err) : resume_session(r, err);
-}
-
-/* ---- programs: in a process of their own ---- */
-
-/* What is asked, for the process: not in its arguments, where others could read it. -1: it cannot be sent. */
-static int send_request(const struct active *a, int *ret_theirs)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT((size_t)32 << 20);
-    const struct resume_request *ask = &a->core.ask;
-    struct json_out o = json_out_to(&text);
-    int ends[2], room;
-
-    json_out_begin(&o, '{');
-    json_out_kstr_opt(&o, STR("message"), str_from(a->message));
-    json_out_kstr_opt(&o, STR("token"), str_from(ask->token));
-    if (ask->input)
-        json_out_kraw(&o, STR("input"), str_from(ask->input));
-    json_out_end(&o, '}');
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-        return -1;
-    room = (int)text.len + 65536; /* so that nobody has to wait while nobody reads yet */
-    setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-    if (send(ends[0], text.ptr, text.len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)text.len ||
-        shutdown(ends[0], SHUT_WR)) {
-        close(ends[0]);
-        close(ends[1]);
-        return -1;
-    }
-    *ret_theirs = ends[1];
-    return ends[0];
-}
-
-/* Why the process refused what was asked, as it says; TIDE_OK: it does not. */
-static enum tide_code read_refusal(int fd, struct tide_err *err)
-{
-    char text[65536];
-    ssize_t n = recv(fd, text, sizeof text, MSG_DONTWAIT);
-
-    return n > 0 ? error_from_json((struct str){text, (size_t)n}, err) : TIDE_OK;
-}
-
-/* Only async-signal-safe calls between fork and exec. It is in a session of its own: what ends this server does not reach it. */
-static void become_command(const char *const *argv, int request, const sigset_t *mask)
-{
-    int null = open("/dev/null", O_RDWR);
-
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    setsid();
-    if (null < 0 || dup2(null, STDIN_FILENO) != STDIN_FILENO || dup2(STDERR_FILENO, STDOUT_FILENO) != STDOUT_FILENO)
-        _exit(EXIT_NOT_STARTED);
-    if (request == TOKEN_FD)
-        request = dup(request);
-    if (dup2(null, TOKEN_FD) != TOKEN_FD || dup2(request, REQUEST_FD) != REQUEST_FD)
-        _exit(EXIT_NOT_STARTED);
-    if (request == REQUEST_FD)
-        fcntl(REQUEST_FD, F_SETFD, 0);
-    execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
-    _exit(EXIT_NOT_STARTED);
-}
-
-static size_t add_names(const char **argv, size_t n, size_t max, const char *option, const char **names)
-{
-    for (size_t i = 0; names && names[i] && n + 3 < max; i++) {
-        argv[n++] = option;
-        argv[n++] = names[i];
-    }
-    return n;
-}
-
-static pid_t start_process(struct active *a, int *ret_request)
-{
-    const struct runner_options *opt = &a->runner->opt;
-    const struct resume_request *ask = &a->core.ask;
-    const char *argv[128] = {"tidemark", "--store", opt->url, "resume", a->id, "--token-fd", "3", "--request-fd", "4"};
-    sigset_t all, before, none;
-    int theirs = -1;
-    size_t n = 9;
-    pid_t pid;
-
-    if (opt->config) {
-        argv[n++] = "--config";
-        argv[n++] = opt->config;
-    }
-    if (opt->key_file) {
-        argv[n++] = "--key-file";
-        argv[n++] = opt->key_file;
-    }
-    if (ask->unattended)
-        argv[n++] = "--unattended";
-    if (ask->now)
-        argv[n++] = "--now";
-    if (ask->accept_change)
-        argv[n++] = "--accept-change";
-    n = add_names(argv, n, 120, "--retry", ask->retry);
-    (void)add_names(argv, n, 124, "--happened", ask->happened);
-    sigfillset(&all);
-    sigemptyset(&none);
-    *ret_request = send_request(a, &theirs);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    pid = *ret_request < 0 ? -1 : fork();
-    if (pid == 0)
-        become_command(argv, theirs, &none);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (theirs >= 0)
-        close(theirs);
-    return pid;
-}
-
-/* False: this server stops first. */
-static bool await_process(struct runner *r, pid_t pid, int *ret_status)
-{
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = r->stop, .events = POLLIN}};
-    bool ended;
-
-    while (!p[0].revents && !p[1].revents && poll(p, 2, fd < 0 ? 100 : -1) < 0 && errno == EINTR)
-        ;
-    ended = fd < 0 || p[0].revents;
-    if (ended)
-        while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
-            ;
-    if (fd >= 0)
-        close(fd);
-    return ended;
 }
 
 static enum tide_code run_process(struct active *a, struct tide_err *err)
 {
-    int request = -1, status = 0;
-    pid_t pid = start_process(a, &request);
-    enum tide_code code = TIDE_OK;
-    bool ended;
+    const struct program_process p = {.session_id = a->id,
+                                      .runner = &a->runner->opt,
+                                      .program = a->program,
+                                      .ask = &a->core.ask,
+                                      .message = a->message,
+                                      .stop = a->runner->stop};
 
-    if (pid < 0) {
-        if (request >= 0)
-            close(request);
-        return tide_fail(err, TIDE_BUSY, "no process could be started: try again later");
-    }
-    pthread_mutex_lock(&a->mu);
-    a->pid = pid;
-    pthread_mutex_unlock(&a->mu);
-    ended = await_process(a->runner, pid, &status); /* else it goes on without us */
-    if (ended)
-        code = read_refusal(request, err);
-    close(request);
-    if (code || !ended ||
-        (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == tide_code_exit(TIDE_WAITING))))
-        return code;
-    return tide_fail_session(err, TIDE_FAILED, a->id, "its program failed: its status says why");
+    return program_process_run(&p, err);
 }
 
 /* ---- the run's thread ---- */
+
+static void give_places(struct runner *r);
+
+static int tell_if_begin(void *arg, const struct tide_event *e)
+{
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    struct tide_err ignored;
+    size_t i = 0;
+
+    while (begin_kinds[i] && strcmp(begin_kinds[i], e->kind) != 0)
+        i++;
+    if (!begin_kinds[i] || tide_event_write_json(e, &text, &ignored))
+        return 0;
+    tell(arg, &(struct begun){e->kind, e->seq, {text.ptr, text.len}}, NULL);
+    return 1;
+}
+
+/* It is over before the follower saw its first event: whether it began is in the log. `err` NULL: it did nothing wrong. */
+static void tell_from_log(struct active *a, const struct tide_err *err)
+{
+    tide_session *session = NULL;
+    struct tide_err ignored;
+
+    if (!is_awaited(a))
+        return;
+    if (!tide_session_open(a->runner->store, a->id, TIDE_SESSION_READ, &session, &ignored))
+        (void)!tide_session_read(session, 0, a->last_seq + 1, 0, tell_if_begin, a, &ignored);
+    tide_session_close(session);
+    tell(a, err ? NULL : &(struct begun){"", 0, STR("{}")}, err);
+}
 
 static void note_end(struct runner *r, int64_t handle, bool failed)
 {
@@ -421,33 +330,42 @@ static void note_end(struct runner *r, int64_t handle, bool failed)
     wake_fd_signal(r->wake);
 }
 
+/* With mu held. */
+static void leave_place(struct runner *r, struct active *a, bool failed)
+{
+    *a->before = a->next;
+    if (a->next)
+        a->next->before = a->before;
+    r->places--;
+    fair_ended(&r->line, a->task);
+    note_end(r, a->handle, failed);
+}
+
 static void *run_active(void *arg)
 {
     struct active *a = arg;
     struct runner *r = a->runner;
     struct tide_err err = {0};
-    enum tide_code code = a->kind == TIDE_KIND_PROGRAM ? run_process(a, &err) : run_here(a, &err);
+    enum tide_code code =
+        a->program || (!a->graph && a->kind == TIDE_KIND_PROGRAM) ? run_process(a, &err) : run_here(a, &err);
     bool failed = code && code != TIDE_WAITING && code != TIDE_CANCELLED && code != TIDE_NOT_FOUND;
 
     if (failed)
         log_write(TIDE_LOG_WARN, "a run ended badly", log_text("session", a->id), log_text("error", err.msg));
-    if (code)
-        tell(a, NULL, &err);
-    else
-        tell(a, &(struct begun){"", 0, STR("{}")}, NULL);
-    pthread_mutex_lock(&r->mu);
-    *a->before = a->next;
-    if (a->next)
-        a->next->before = a->before;
-    r->n--;
-    r->failed += failed;
-    note_end(r, a->handle, failed);
-    pthread_cond_broadcast(&r->less);
-    pthread_mutex_unlock(&r->mu);
-    pthread_detach(pthread_self());
+    tell_from_log(a, code ? &err : NULL);
     if (a->follower)
         follower_leave(r->feed, a->id, a->follower);
+    pthread_mutex_lock(&r->mu);
+    leave_place(r, a, failed);
+    r->failed += failed;
+    pthread_mutex_unlock(&r->mu);
     let_go(a);
+    give_places(r);
+    pthread_detach(pthread_self());
+    pthread_mutex_lock(&r->mu); /* the last look at the runner */
+    r->threads--;
+    pthread_cond_broadcast(&r->less);
+    pthread_mutex_unlock(&r->mu);
     return NULL;
 }
 
@@ -496,20 +414,24 @@ static void take_order(struct active *a, const struct order *o)
     buf_add_str(&a->core.memory, o->memory);
 }
 
-/* What it is, and how far it is. */
-static enum tide_code look_at(struct active *a, int64_t *ret_seq, struct tide_err *err)
+static void take_start(struct active *a, const struct order *o)
 {
-    const struct tide_session_info *info;
-    tide_session *session = NULL;
-    enum tide_code code = tide_session_open(a->runner->store, a->id, TIDE_SESSION_READ, &session, err);
+    struct arena *m = &a->arena;
+    struct program_order *program = arena_zero(m, sizeof *program);
+    struct graph_order *graph = arena_zero(m, sizeof *graph);
 
-    code = code ? code : tide_session_get_info(session, &info, err);
-    if (!code) {
-        a->kind = info->kind;
-        *ret_seq = info->last_seq;
+    if (o->program) {
+        *program = *o->program;
+        program->argv = dup_list(m, program->argv);
+        program->cwd = dup_text(m, program->cwd);
+        program->env = dup_text(m, program->env);
+        a->program = program;
     }
-    tide_session_close(session);
-    return code;
+    if (o->graph) {
+        graph->json = arena_dup(m, o->graph->json);
+        graph->dir = dup_text(m, o->graph->dir);
+        a->graph = graph;
+    }
 }
 
 static struct active *active_new(struct runner *r, const char *id)
@@ -526,88 +448,251 @@ static struct active *active_new(struct runner *r, const char *id)
     return a;
 }
 
-/* It has its place before it begins, so that no more than may run at once. */
-static enum tide_code take_place(struct runner *r, struct active *a, struct tide_err *err)
-{
-    enum tide_code code = TIDE_OK;
+/* ---- places ---- */
 
-    pthread_mutex_lock(&r->mu);
-    if (r->stopping)
-        code = tide_fail(err, TIDE_BUSY, "the server stops: ask again when it is back");
-    else if (r->n >= (size_t)r->opt.max_active)
-        code = tide_fail(err, TIDE_BUSY, "%d sessions run already, as many as may: try again later", r->opt.max_active);
-    for (struct active *other = r->list; !code && other; other = other->next)
-        if (strcmp(other->id, a->id) == 0)
-            code = tide_fail_session(err, TIDE_HELD, a->id, "is run by this server already");
-    if (!code) {
-        a->next = r->list;
-        a->before = &r->list;
-        if (a->next)
-            a->next->before = &a->next;
-        r->list = a;
-        r->n++;
-        r->started++;
-    }
-    pthread_mutex_unlock(&r->mu);
+static int64_t wall_now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
+}
+
+static int64_t monotonic_now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
+}
+
+struct look {
+    enum tide_session_kind kind;
+    int64_t last_seq;
+    bool resumable;
+    char *task; /* "": none */
+};
+
+static enum tide_code look_at(struct runner *r, const char *id, struct look *ret, struct tide_err *err)
+{
+    const struct tide_session_info *info;
+    tide_session *session = NULL;
+    enum tide_code code = tide_session_open(r->store, id, TIDE_SESSION_READ, &session, err);
+
+    code = code ? code : tide_session_get_info(session, &info, err);
+    if (!code)
+        *ret = (struct look){info->kind, info->last_seq, info->is_resumable,
+                             mem_dup(str_from(info->task_id ? info->task_id : ""))};
+    tide_session_close(session);
     return code;
 }
 
-static void leave_place(struct runner *r, struct active *a)
+/* With mu held. */
+static bool is_run(const struct runner *r, const char *id)
 {
-    pthread_mutex_lock(&r->mu);
-    *a->before = a->next;
-    if (a->next)
-        a->next->before = a->before;
-    r->n--;
-    pthread_mutex_unlock(&r->mu);
+    for (const struct active *a = r->list; a; a = a->next)
+        if (strcmp(a->id, id) == 0)
+            return true;
+    return false;
 }
 
-static enum tide_code begin(struct active *a, struct tide_err *err)
+/* One that is due is made ready when it is its turn, not before. NULL: it needs none any more, or cannot be read. */
+static struct active *active_of_turn(struct runner *r, const struct fair_turn *turn, struct tide_err *err)
 {
-    struct runner *r = a->runner;
-    enum tide_code code = take_place(r, a, err);
+    struct active *a = turn->what;
+    struct look look = {.task = NULL};
+    enum tide_code code = look_at(r, turn->id, &look, err);
 
-    if (code)
-        return code;
-    if (!thread_start(&a->thread, run_active, a)) {
-        leave_place(r, a);
-        return tide_fail(err, TIDE_BUSY, "no thread could be started: try again later");
+    free(look.task);
+    if (!a && !code && look.resumable) {
+        a = active_new(r, turn->id);
+        a->core.ask = (struct resume_request){.id = a->id, .unattended = true};
+        a->handle = turn->handle;
     }
+    if (a) {
+        a->kind = look.kind;
+        a->last_seq = look.last_seq;
+        a->task = turn->task;
+    }
+    return a;
+}
+
+static enum tide_code refuse_stopping(struct tide_err *err)
+{
+    return tide_fail(err, TIDE_BUSY, "the server stops: ask again when it is back");
+}
+
+/* It has its place. With mu held. */
+static enum tide_code enter(struct runner *r, struct active *a, struct tide_err *err)
+{
+    if (r->stopping)
+        return refuse_stopping(err);
+    if (is_run(r, a->id))
+        return tide_fail_session(err, TIDE_HELD, a->id, "is run by this server already");
+    a->next = r->list;
+    a->before = &r->list;
+    if (a->next)
+        a->next->before = &a->next;
+    r->list = a;
+    r->threads++;
+    if (thread_start(&a->thread, run_active, a)) {
+        r->started++;
+        return TIDE_OK;
+    }
+    r->threads--;
+    r->list = a->next;
+    if (a->next)
+        a->next->before = &r->list;
+    return tide_fail(err, TIDE_BUSY, "no thread could be started: try again later");
+}
+
+/* Of a turn that came to nothing, whose place is free again. */
+static void end_turn(struct runner *r, struct fair_turn *turn, struct active *a, const struct tide_err *err)
+{
+    bool failed = err->code && err->code != TIDE_HELD && err->code != TIDE_NOT_FOUND;
+
+    pthread_mutex_lock(&r->mu);
+    r->places--;
+    fair_ended(&r->line, turn->task);
+    note_end(r, turn->handle, failed);
+    pthread_mutex_unlock(&r->mu);
+    if (!a)
+        return;
+    tell(a, NULL, err);
+    if (a->follower) /* it is told to go, and must not answer */
+        follower_leave(r->feed, a->id, a->follower);
+    let_go(a);
+}
+
+static void begin_turn(struct runner *r, struct fair_turn *turn)
+{
+    struct tide_err err = {0};
+    struct active *a = active_of_turn(r, turn, &err);
+
+    if (a && !err.code && is_awaited(a))
+        (void)!watch_begin(a, &err);
+    pthread_mutex_lock(&r->mu);
+    if (a && !err.code)
+        (void)!enter(r, a, &err);
+    pthread_mutex_unlock(&r->mu);
+    if (!a || err.code)
+        end_turn(r, turn, a, &err);
+    free(turn);
+}
+
+static struct fair_turn *next_turn(struct runner *r)
+{
+    struct fair_turn *turn = NULL;
+
+    pthread_mutex_lock(&r->mu);
+    if (!r->stopping && r->places < (size_t)r->opt.max_active)
+        turn = fair_take(&r->line);
+    r->places += turn != NULL;
+    pthread_mutex_unlock(&r->mu);
+    return turn;
+}
+
+static void give_places(struct runner *r)
+{
+    struct fair_turn *turn;
+
+    while ((turn = next_turn(r)))
+        begin_turn(r, turn);
+}
+
+static struct fair_turn *turn_new(const char *id)
+{
+    struct fair_turn *turn = mem_zero(sizeof *turn);
+
+    snprintf(turn->id, sizeof turn->id, "%s", id);
+    return turn;
+}
+
+static enum tide_code refuse_full(const struct runner *r, struct tide_err *err)
+{
+    return tide_fail(err, TIDE_BUSY, "%d sessions run already, as many as may: try again later", r->opt.max_active);
+}
+
+/* With mu held: whether it may wait for its turn. A message need not: it is queued, and then it is due. */
+static enum tide_code may_wait(struct runner *r, const struct active *a, struct tide_err *err)
+{
+    bool full = r->places >= (size_t)r->opt.max_active || r->line.asked || r->line.due;
+
+    if (r->stopping)
+        return refuse_stopping(err);
+    if (is_run(r, a->id) || fair_waits(&r->line, a->id))
+        return tide_fail_session(err, TIDE_HELD, a->id, "is run by this server already");
+    if (full && (a->message || r->line.asked >= ASKED_MAX))
+        return refuse_full(r, err);
     return TIDE_OK;
+}
+
+/* Until what is asked for has waited too long there may be nothing else to do. */
+static enum tide_code put_asked(struct runner *r, struct active *a, const char *task, struct tide_err *err)
+{
+    struct fair_turn *turn;
+    enum tide_code code;
+
+    pthread_mutex_lock(&r->mu);
+    code = may_wait(r, a, err);
+    if (!code) {
+        turn = turn_new(a->id);
+        turn->what = a;
+        turn->until_ms = monotonic_now_ms() + PATIENCE_MS;
+        fair_put(&r->line, task, turn);
+    }
+    pthread_mutex_unlock(&r->mu);
+    return code;
 }
 
 enum tide_code runner_run(struct runner *r, const struct order *order, begun_fn *fn, void *arg, struct tide_err *err)
 {
+    struct look look = {.task = NULL};
     struct active *a = active_new(r, order->session_id);
-    int64_t seq = 0;
     enum tide_code code;
 
     take_order(a, order);
-    code = look_at(a, &seq, err);
+    take_start(a, order);
     a->fn = fn;
     a->arg = arg;
-    code = code ? code : watch_begin(a, seq, err);
-    if (!code) {
-        code = begin(a, err);
-        if (code) { /* the follower is told to go, and must not answer */
-            pthread_mutex_lock(&a->mu);
-            a->fn = NULL;
-            pthread_mutex_unlock(&a->mu);
-            follower_leave(r->feed, a->id, a->follower);
-        }
-    }
-    if (code)
+    code = look_at(r, a->id, &look, err);
+    code = code ? code : put_asked(r, a, look.task, err);
+    free(look.task);
+    if (code) {
         let_go(a);
-    return code;
+        return code;
+    }
+    give_places(r); /* whoever asked may have been answered by now */
+    wake_fd_signal(r->wake);
+    return TIDE_OK;
+}
+
+/* Those that have waited too long; all of them once it stops. */
+static void refuse_late(struct runner *r)
+{
+    const int64_t now_ms = r->stopping ? INT64_MAX : monotonic_now_ms();
+    struct fair_turn *late;
+    struct tide_err err;
+
+    for (;;) {
+        pthread_mutex_lock(&r->mu);
+        late = fair_take_late(&r->line, now_ms);
+        pthread_mutex_unlock(&r->mu);
+        if (!late)
+            return;
+        (void)!(r->stopping ? refuse_stopping(&err) : refuse_full(r, &err));
+        tell(late->what, NULL, &err);
+        let_go(late->what);
+        free(late);
+    }
 }
 
 bool runner_runs(struct runner *r, const char *session_id)
 {
-    bool runs = false;
+    bool runs;
 
     pthread_mutex_lock(&r->mu);
-    for (struct active *a = r->list; a; a = a->next)
-        runs |= strcmp(a->id, session_id) == 0;
+    runs = is_run(r, session_id);
     pthread_mutex_unlock(&r->mu);
     return runs;
 }
@@ -640,23 +725,27 @@ static void scheduler_found(void *arg, const struct tide_recovered *what, bool r
               log_text("session", what->session_id), log_text("action", tide_recovered_action_name(what->action)));
 }
 
+/* It waits for its turn here, not with the scheduler, which knows no tasks. */
 static bool start_job(void *arg, struct scheduler_job *job)
 {
     struct runner *r = arg;
-    struct active *a = active_new(r, job->id);
+    struct look look = {.task = NULL};
+    struct fair_turn *turn;
     struct tide_err err;
-    int64_t seq;
+    enum tide_code code = look_at(r, job->id, &look, &err);
 
-    a->core.ask = (struct resume_request){.id = a->id, .unattended = true};
     pthread_mutex_lock(&r->mu);
-    a->handle = ++r->last_handle;
-    pthread_mutex_unlock(&r->mu);
-    job->handle = a->handle;
-    if (look_at(a, &seq, &err) || begin(a, &err)) {
-        job->handle = 0;
-        let_go(a);
-        return false;
+    job->handle = ++r->last_handle;
+    if (code) {
+        note_end(r, job->handle, code != TIDE_NOT_FOUND);
+    } else {
+        turn = turn_new(job->id);
+        turn->handle = job->handle;
+        fair_put(&r->line, look.task, turn);
     }
+    pthread_mutex_unlock(&r->mu);
+    free(look.task);
+    give_places(r);
     return true;
 }
 
@@ -690,20 +779,21 @@ static void stop_job(void *arg, const struct scheduler_job *job)
     (void)job; /* runner_stop() asks all */
 }
 
-static int64_t wall_now_ms(void)
+static int64_t min_ms(int64_t a, int64_t b)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
+    return a < b ? a : b;
 }
 
-static int64_t monotonic_now_ms(void)
+/* Until the first of those who asked has waited too long; at most a while. */
+static int64_t patience_left(struct runner *r)
 {
-    struct timespec t;
+    int64_t next_ms, left;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
+    pthread_mutex_lock(&r->mu);
+    next_ms = fair_next_late(&r->line);
+    pthread_mutex_unlock(&r->mu);
+    left = next_ms ? next_ms - monotonic_now_ms() : 1000000;
+    return left < 0 ? 0 : min_ms(left, 1000000);
 }
 
 /* Until the next pass: by the clock, or because the store has changed and the last pass was a while ago. */
@@ -721,11 +811,13 @@ static void wait_for_work(struct runner *r, tide_watch *watch, int64_t began_ms)
 
         if (changed && soonest <= 0)
             return;
+        left = min_ms(left, patience_left(r));
         p[0].fd = changed ? -1 : tide_watch_fd(watch);
         p[0].revents = p[1].revents = 0;
-        (void)!poll(p, 2, (int)(changed && soonest < left ? soonest : left < 1000000 ? left : 1000000));
+        (void)!poll(p, 2, (int)(changed ? min_ms(left, soonest) : left));
         if (p[1].revents)
             (void)wake_fd_wait(r->wake, 0);
+        refuse_late(r);
         scheduler_step(&r->scheduler);
         changed |= p[0].revents && (tide_watch_wait(watch, 0, &is, &err) || is);
     }
@@ -776,7 +868,7 @@ struct runner *runner_new(tide_store *store, struct feed *feed, const struct run
     r->scheduler = (struct scheduler){.store = store,
                                       .run_due = true,
                                       .automatic = opt->automatic,
-                                      .max_at_once = opt->max_active,
+                                      .max_at_once = INT_MAX, /* they wait for their turn here */
                                       .max_resumes = MAX_RESUMES,
                                       .stopped = scheduler_stopped,
                                       .found = scheduler_found,
@@ -833,9 +925,10 @@ void runner_stop(struct runner *r, int64_t deadline_ms)
     r->running = false;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += deadline_ms / 1000;
+    refuse_late(r);
     pthread_mutex_lock(&r->mu);
     ask_to_park(r);
-    while (r->n && pthread_cond_timedwait(&r->less, &r->mu, &until) != ETIMEDOUT)
+    while (r->threads && pthread_cond_timedwait(&r->less, &r->mu, &until) != ETIMEDOUT)
         ;
     pthread_mutex_unlock(&r->mu);
 }
@@ -843,17 +936,25 @@ void runner_stop(struct runner *r, int64_t deadline_ms)
 void runner_count(struct runner *r, struct runner_counts *ret)
 {
     pthread_mutex_lock(&r->mu);
-    *ret = (struct runner_counts){r->n, r->scheduler.n - r->scheduler.running, r->started, r->failed, {0}};
+    *ret = (struct runner_counts){r->places, r->line.due, r->line.asked, r->started, r->failed, {0}};
     for (size_t i = 0; i < sizeof r->interrupted / sizeof r->interrupted[0]; i++)
         ret->interrupted[i] = r->interrupted[i];
     pthread_mutex_unlock(&r->mu);
 }
 
+static void drop_turn(struct fair_turn *turn)
+{
+    if (turn->what)
+        let_go(turn->what);
+    free(turn);
+}
+
 void runner_free(struct runner *r)
 {
-    if (!r || r->n) /* what did not park in time is ended with the process */
+    if (!r || r->threads) /* what did not park in time is ended with the process */
         return;
     scheduler_done(&r->scheduler);
+    fair_done(&r->line, drop_turn);
     if (r->wake >= 0)
         close(r->wake);
     if (r->stop >= 0)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runs: a thread for each active run, none for one that waits. Chats and graphs run on that thread; a program runs in a process
+ * What runs: a thread for each active run, none for one that waits, and places for so many at once, in which tasks take turns
+ * (fair_line.h). A resume, an answer or a start that finds no place waits a while for its turn, then it is refused (TIDE_BUSY); a message is
+ * queued in its session, which is due then. Chats and graphs run on that thread; a program runs in a process
  * of its own with its own lease (`tidemark resume`), which outlives this one, and the thread waits for its end. What is due, and
  * what was cut, goes on by itself as the settings say.
  */
@@ -30,12 +32,27 @@ enum tide_code runner_start(struct runner *r, struct tide_err *err) MUST_CHECK;
 void runner_stop(struct runner *r, int64_t deadline_ms);
 void runner_free(struct runner *r); /* after runner_stop(); takes NULL */
 
+/* A program that begins in its session: of the settings, never of a request. */
+struct program_order {
+    const char *const *argv;
+    const char *cwd, *env; /* env: names, "A,B"; NULL: none */
+    bool anew;             /* also when the last run is unfinished */
+};
+
+/* A graph that begins in its session. */
+struct graph_order {
+    struct str json; /* as it is stored with a run */
+    const char *dir; /* where files are that it names; NULL: it names none */
+};
+
 /* What somebody asks for. Everything is copied. */
 struct order {
     const char *session_id, *by;
-    const char *message; /* text; NULL: it is resumed */
-    const char *input;   /* an answer: JSON; NULL: none */
-    const char *token;   /* the right to give it; NULL: the owner's */
+    const struct program_order *program; /* it begins; NULL: the session goes on */
+    const struct graph_order *graph;     /* the same, with `memory` */
+    const char *message;                 /* text; NULL: it is resumed */
+    const char *input;                   /* an answer: JSON; NULL: none */
+    const char *token;                   /* the right to give it; NULL: the owner's */
     const char *ask_again, *request_id;
     const char *const *retry, *const *happened;
     bool now, accept_change, has_reason;
@@ -52,7 +69,7 @@ struct begun {
 };
 typedef void begun_fn(void *arg, const struct begun *begun, const struct tide_err *err);
 
-/* TIDE_BUSY: as many run as may. Otherwise `fn` is called. */
+/* TIDE_BUSY: as many run and wait as may. TIDE_HELD: it runs already, or waits for its turn. Otherwise `fn` is called. */
 enum tide_code runner_run(struct runner *r, const struct order *order, begun_fn *fn, void *arg, struct tide_err *err)
     MUST_CHECK;
 
@@ -62,7 +79,7 @@ bool runner_runs(struct runner *r, const char *session_id);
 /* What the sweeps recorded; of other reasons. */
 #define INTERRUPTION_REASONS "process_restart", "process_exit", "wait_timeout", "shutdown", "other"
 struct runner_counts {
-    size_t active, due;
+    size_t active, due, asked; /* due, asked: wait for a place */
     uint64_t started, failed;
     uint64_t interrupted[5];
 };

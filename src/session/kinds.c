@@ -33,7 +33,7 @@
            {"title", F_STRING, OPT}, {"working_dir", F_STRING, OPT}, {"provider", F_OBJECT, OPT},                      \
            {"metadata", F_OBJECT, OPT}, {"parent", F_OBJECT, OPT}, {"agent_profile_id", F_STRING, OPT},                \
            {"agent_execution_id", F_STRING, OPT}, {"executor_id", F_STRING, OPT}, {"worktree", F_OBJECT, OPT},         \
-           {"created_at", F_STRING, OPT})
+           {"created_at", F_STRING, OPT}, {"task_state", F_STRING, OPT}, {"by", F_STRING, OPT})
 #define TOOL                                                                                                           \
     FIELDS(WHERE, {"call_id", F_STRING, NEED}, {"tool", F_STRING, OPT}, {"args_digest", F_STRING, OPT},                \
            {"effect", F_STRING, OPT}, {"key", F_STRING, OPT}, {"pid", F_INT, OPT}, {"pid_start", F_INT, OPT},          \
@@ -119,6 +119,7 @@ static const struct kind kinds[] = {
     {"node.failed", KIND_FAILURE, NODE, ledger_error, content_node_failed},
     {"node.decided", 0, NODE, NULL, content_node_decided},
     {"node.renamed", 0, FIELDS({"from", F_STRING, NEED}, {"to", F_STRING, NEED}, {"by", F_STRING, OPT}), NULL, content_node_renamed},
+    {"graph.stored", 0, FIELDS({"digest", F_STRING, NEED}, {"graph", F_OBJECT, NEED}), NULL, NULL},
     {"edge.taken", 0, FIELDS({"from", F_STRING, OPT}, {"to", F_STRING, NEED}, {"edge", F_STRING, OPT}, {"branch", F_STRING, OPT}, {"values", F_OBJECT, OPT}),
      NULL, content_edge_taken},
     {"edge.refused", 0, FIELDS({"from", F_STRING, OPT}, {"to", F_STRING, OPT}, {"edge", F_STRING, OPT}, {"reason", F_STRING, OPT}), NULL, NULL},

@@ -26,6 +26,11 @@ static const struct opt options[] = {
              "that they are set"},
     {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
     {OPT_TOKEN_FD(0, "a")},
+    {.name = "request-fd",
+     .type = VALUE_INT,
+     .value = "FD",
+     .hidden = true,
+     .help = "from the server: a socket that is told why the program was refused"},
     {.name = NULL},
 };
 
@@ -99,6 +104,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct program_run r = {.program = NULL};
+    int fd = (int)args_int(&cli->args, "request-fd", -1);
     enum tide_code code;
 
     if (args_on(&cli->args, "resume")) {
@@ -113,6 +119,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         return args_refuse(err, "program", "exec: PROGRAM is missing: give it after --, as in `%s exec -- ./deploy.sh`",
                            own_command(&a));
     code = refuse_pairs(&cli->args, err) ? err->code : exec_program(cli, &r, err);
+    if (fd >= 0 && (code || r.end.not_run))
+        report_refusal(fd, err);
     program_run_done(&r);
     return code;
 }

@@ -20,13 +20,6 @@ extern char **environ;
 
 /* ---- check ---- */
 
-static void hear_problem(void *report, const struct problem *p)
-{
-    ((struct check_report *)report)->problems += !p->warning;
-    findings_add(&((struct check_report *)report)->found, p->path, p->warning ? "warning" : "problem", p->what,
-                 p->hint);
-}
-
 static void put_problem(struct out *out, const struct finding *f)
 {
     out_colored(out, strcmp(f->severity, "warning") == 0 ? COLOR_YELLOW : COLOR_RED, f->severity);
@@ -68,20 +61,12 @@ static enum tide_code run_check(struct cli *cli, struct tide_err *err)
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(graph_freep) tide_graph *graph = NULL;
     AUTO(check_report_done) struct check_report r = {.file = args_operand(&cli->args, 0)};
-    enum tide_code code = graph_file_read(r.file, hear_problem, &r, NULL, &graph, err);
+    enum tide_code code = graph_file_read(r.file, graph_check_hear, &r, NULL, &graph, err);
 
     if (code && r.problems == 0) /* there is nothing to check */
         return code;
     cli->exit_status = tide_code_exit(code);
-    if (graph) {
-        const struct graph_outline *g = graph_outline(&a, graph);
-
-        r.ok = true;
-        r.graph_id = g->id.ptr;
-        r.digest = tide_graph_digest(graph);
-        r.nodes = (int64_t)g->n_nodes;
-        r.edges = (int64_t)g->n_ways;
-    }
+    graph_check_take(&a, &r, graph);
     if (cli->out.json)
         out_shape(&cli->out, &shape_graph_check, &r);
     else

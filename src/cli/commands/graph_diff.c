@@ -10,6 +10,7 @@
 #include "cli/next_command.h"
 #include "terminal/glyph.h"
 #include "engine/session_words.h"
+#include "engine/graph_file.h"
 #include "engine/graph_versions.h"
 #include "engine/shapes.h"
 

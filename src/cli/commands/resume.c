@@ -9,11 +9,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli/graph/graph_set.h"
 #include "cli/options.h"
+#include "cli/report.h"
 #include "engine/shapes.h"
 
 #define TOKEN_MAX 256
@@ -254,16 +254,6 @@ static enum tide_code take_request(struct cli *cli, struct resuming *r, const ch
     return TIDE_OK;
 }
 
-/* Whoever sent the request reads there why it was refused. */
-static void put_error(int fd, const struct tide_err *err)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT((size_t)1 << 16);
-    struct json_out o = json_out_to(&text);
-
-    shape_put(&o, &shape_error, &(struct error_shown){.err = *err});
-    (void)!send(fd, text.ptr, text.len, MSG_NOSIGNAL);
-}
-
 static enum tide_code run_or_send(struct cli *cli, struct resuming *r, struct tide_err *err)
 {
     const char *message = NULL;
@@ -280,7 +270,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code = run_or_send(cli, &r, err);
 
     if (code && fd >= 0)
-        put_error(fd, err);
+        report_refusal(fd, err);
     return code;
 }
 

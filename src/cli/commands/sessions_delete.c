@@ -29,7 +29,7 @@ static const struct opt options[] = {
      .type = VALUE_WORD,
      .value = "KIND",
      .words = SHAPE_KINDS,
-     .help = "those of this kind: log, program, chat, graph"},
+     .help = "those of this kind: log, program, chat, graph, task"},
     {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "those of this agent (name or id)"},
     {.name = "task-id", .type = VALUE_TEXT, .value = "ID", .help = "those of this task"},
     {.name = "dry-run", .help = "only show which ones would be deleted"},

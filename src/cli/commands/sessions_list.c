@@ -26,7 +26,7 @@ static const struct opt options[] = {
      .type = VALUE_WORD,
      .value = "KIND",
      .words = SHAPE_KINDS,
-     .help = "only these: log (events alone), program (exec), chat, graph (run)"},
+     .help = "only these: log (events alone), program (exec), chat, graph (run), task (tasks set)"},
     {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "only of this agent (name or id)"},
     {.name = "task-id", .type = VALUE_TEXT, .value = "ID", .help = "only of this task"},
     {.name = "since",

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark tasks list, show, set: what the sessions of a task are together, and what a person says of it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/session_view.h"
+#include "engine/session_next.h"
+#include "engine/shapes.h"
+#include "engine/tasks.h"
+#include "terminal/progress.h"
+#include "terminal/table.h"
+
+/* ---- list ---- */
+
+static const struct opt list_options[] = {
+    {.name = "state", .type = VALUE_TEXT, .value = "STATE", .help = "only tasks of this state"},
+    {.name = "limit", .type = VALUE_INT, .value = "N", .help = "only the first N; 0: all (default: all)"},
+    {.name = "ids", .help = "print only the ids, one per line"},
+    {.name = NULL},
+};
+
+static const struct table_column columns[] = {
+    {.head = "TASK"},
+    {.head = "STATE"},
+    {.head = "TITLE", .gives = true, .drop = 1},
+    {.head = "SESSIONS", .right = true, .drop = 3},
+    {.head = "AGE", .drop = 2},
+};
+
+struct listing {
+    const struct task_list *list;
+    const char *state;
+    int64_t limit;
+};
+
+typedef void task_fn(void *arg, const struct task_row *task);
+
+static void each_task(const struct listing *l, task_fn *fn, void *arg)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < l->list->n && (!l->limit || n < l->limit); i++)
+        if (!l->state || strcmp(l->state, l->list->at[i].state) == 0) {
+            fn(arg, &l->list->at[i]);
+            n++;
+        }
+}
+
+static void put_json(void *o, const struct task_row *task)
+{
+    shape_put(o, &shape_task, task);
+}
+
+static void write_tasks(struct json_out *o, void *arg)
+{
+    each_task(arg, put_json, o);
+}
+
+static void put_id(void *out, const struct task_row *task)
+{
+    out_value(out, task->task_id);
+    outf(out, "\n");
+}
+
+static void add_row(void *table, const struct task_row *task)
+{
+    char ago[AGO_SIZE], sessions[24];
+
+    snprintf(sessions, sizeof sessions, "%" PRId64, task->sessions);
+    table_cell(table, task->task_id, COLOR_NONE);
+    table_cell(table, task->state, task->is_set ? COLOR_BOLD : COLOR_NONE);
+    table_cell(table, task->title, COLOR_NONE);
+    table_cell(table, sessions, COLOR_NONE);
+    table_cell(table, time_ago(ago, task->updated_ms), COLOR_DIM);
+}
+
+static enum tide_code run_list(struct cli *cli, struct tide_err *err)
+{
+    AUTO(task_list_done) struct task_list list = {.at = NULL};
+    struct listing l = {&list, args_text(&cli->args, "state"), args_int(&cli->args, "limit", 0)};
+    struct table table;
+
+    if (task_list_read(cli->store, NULL, &list, err))
+        return err->code;
+    if (cli->out.json) {
+        out_shape(&cli->out, &shape_tasks, &(struct tasks_listed){{write_tasks, &l}});
+    } else if (args_on(&cli->args, "ids")) {
+        each_task(&l, put_id, &cli->out);
+    } else {
+        table_init(&table, columns, sizeof columns / sizeof columns[0]);
+        each_task(&l, add_row, &table);
+        if (list.n)
+            table_print(&table, &cli->out);
+        table_done(&table);
+    }
+    return TIDE_OK;
+}
+
+const struct command cmd_tasks_list = {
+    .group = "tasks",
+    .name = "list",
+    .run = run_list,
+    .need = NEED_READ,
+    .options = list_options,
+    .help = "list tasks, the one that changed last first",
+    .more = "A task is there as long as a session has its id (--task-id of `tidemark sessions new`, task_id of a request).",
+};
+
+/* ---- show ---- */
+
+static void put_task(struct out *out, const struct task_row *task)
+{
+    char ago[AGO_SIZE];
+
+    outf(out, "task      ");
+    out_value(out, task->task_id);
+    outf(out, "\nstate     %s", task->state);
+    if (task->is_set)
+        outf(out, ", as a person set it; from its sessions: %s", task->derived);
+    if (task->title) {
+        outf(out, "\ntitle     ");
+        out_value(out, task->title);
+    }
+    outf(out, "\nsessions  %" PRId64 ", %" PRId64 " running, %" PRId64 " waiting\nchanged   %s ago\n", task->sessions,
+         task->running, task->waiting, time_ago(ago, task->updated_ms));
+}
+
+static int put_session(void *arg, const struct tide_session_info *info)
+{
+    struct out *out = arg;
+    char status[STATUS_SIZE];
+
+    if (info->kind == TIDE_KIND_TASK)
+        return 0;
+    outf(out, "\n  %s  %s", info->id, session_status(status, info));
+    if (info->title) {
+        outf(out, "  ");
+        out_value(out, info->title);
+    }
+    return 0;
+}
+
+static enum tide_code show(struct cli *cli, const char *task_id, struct tide_err *err)
+{
+    const struct tide_list_filter filter = {.size = sizeof filter, .task_id = task_id};
+    AUTO(task_list_done) struct task_list list = {.at = NULL};
+    const struct task_row *task;
+
+    if (task_find(cli->store, task_id, &list, &task, err))
+        return err->code;
+    if (cli->out.json) {
+        out_shape(&cli->out, &shape_task, task);
+        return TIDE_OK;
+    }
+    put_task(&cli->out, task);
+    if (!task->sessions)
+        return TIDE_OK;
+    if (tide_session_list(cli->store, &filter, put_session, &cli->out, err))
+        return err->code;
+    outf(&cli->out, "\n");
+    return TIDE_OK;
+}
+
+static enum tide_code run_show(struct cli *cli, struct tide_err *err)
+{
+    return show(cli, args_operand(&cli->args, 0), err);
+}
+
+const struct command cmd_tasks_show = {
+    .group = "tasks",
+    .name = "show",
+    .run = run_show,
+    .need = NEED_READ,
+    .operands = {{"TASK", VALUE_TEXT, 0}},
+    .help = "show the state of a task, and its sessions",
+};
+
+/* ---- set ---- */
+
+static const struct opt set_options[] = {
+    {.name = "state",
+     .type = VALUE_TEXT,
+     .value = "STATE",
+     .help = "its state, such as REVIEW: A to Z and _; empty: it follows from the sessions again"},
+    {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "the text shown in lists"},
+    {.name = NULL},
+};
+
+static enum tide_code run_set(struct cli *cli, struct tide_err *err)
+{
+    const char *task_id = args_operand(&cli->args, 0);
+    const struct task_change change = {.state = args_text(&cli->args, "state"),
+                                       .title = args_text(&cli->args, "title"),
+                                       .by = "local",
+                                       .expect_seq = -1};
+
+    if (!change.state && !change.title)
+        return args_refuse(err, "state", "tasks set: nothing is to be set: give --state or --title");
+    return task_set(cli->store, task_id, &change, err) ? err->code : show(cli, task_id, err);
+}
+
+const struct command cmd_tasks_set = {
+    .group = "tasks",
+    .name = "set",
+    .run = run_set,
+    .need = NEED_CREATE,
+    .operands = {{"TASK", VALUE_TEXT, 0}},
+    .options = set_options,
+    .help = "set the state or the title of a task; make the task if there is none",
+    .more = "What is set counts, whatever the sessions do, until it is taken back with --state ''. It is kept in a session of\n"
+            "kind `task`.",
+};

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs as data: uploaded, checked, shown and compared. What runs one is in create_routes.c. */
+#include "engine/findings.h"
+#include "engine/graph_file.h"
+#include "engine/graph_versions.h"
+#include "engine/shapes.h"
+#include "engine/stored_graphs.h"
+#include "server/server.h"
+#include "server/start.h"
+
+static const struct field graph_body[] = {
+    {.name = "graph",
+     .type = FIELD_OBJECT,
+     .help = "the graph itself; files of subgraphs are refused",
+     .required = true},
+    {.name = NULL},
+};
+
+static enum tide_code parse(struct call *c, const char *name, tide_graph **ret, struct tide_err *err)
+{
+    return graph_text_read(call_json(c, name), NULL, NULL, NULL, ret, err)
+               ? tide_about(err, TIDE_SUBJECT_ARGUMENT, name)
+               : TIDE_OK;
+}
+
+static enum tide_code upload(struct call *c, struct tide_err *err)
+{
+    AUTO(graph_freep) tide_graph *graph = NULL;
+    char id[TIDE_ID_SIZE];
+
+    if (parse(c, "graph", &graph, err) || stored_graph_put(c->server->store, graph, id, err))
+        return err->code;
+    call_field(c, "Location", arena_printf(c->arena, API_ROOT "/graphs/%s", tide_graph_digest(graph)));
+    call_reply(c, &shape_graph_stored, &(struct stored_graph){.digest = tide_graph_digest(graph), .session_id = id});
+    return TIDE_OK;
+}
+
+static enum tide_code check(struct call *c, struct tide_err *err)
+{
+    AUTO(check_report_done) struct check_report r = {.file = ""};
+    AUTO(graph_freep) tide_graph *graph = NULL;
+    enum tide_code code = graph_text_read(call_json(c, "graph"), NULL, graph_check_hear, &r, &graph, err);
+
+    if (code && !r.problems)
+        return code;
+    graph_check_take(c->arena, &r, graph);
+    call_reply(c, &shape_graph_check, &r);
+    return TIDE_OK;
+}
+
+/* ---- those that were uploaded ---- */
+
+struct listing {
+    struct call *c;
+    struct json_out *o;
+    struct tide_err *err;
+    enum tide_code code;
+};
+
+static void put_stored(void *arg, const struct stored_graph *g)
+{
+    shape_put(((const struct listing *)arg)->o, &shape_stored_graph, g);
+}
+
+static void write_stored(struct json_out *o, void *arg)
+{
+    struct listing *l = arg;
+
+    l->o = o;
+    l->code = stored_graph_list(l->c->server->store, put_stored, l, l->err);
+}
+
+static enum tide_code list(struct call *c, struct tide_err *err)
+{
+    struct buf body = BUF_INIT(ANSWER_MAX);
+    struct json_out o = json_out_to(&body);
+    struct listing l = {.c = c, .err = err};
+
+    shape_put(&o, &shape_stored_graphs, &(struct graphs_listed){{write_stored, &l}});
+    if (l.code)
+        buf_done(&body);
+    else
+        call_reply_text(c, 200, "application/json", &body);
+    return l.code;
+}
+
+static enum tide_code show(struct call *c, struct tide_err *err)
+{
+    AUTO(graph_freep) tide_graph *graph = NULL;
+    struct buf body = BUF_INIT(ANSWER_MAX);
+
+    if (stored_graph_load(c->server->store, c->params[0].ptr, &graph, err))
+        return err->code;
+    graph_write(graph, GRAPH_AS_JSON, &body);
+    call_reply_text(c, 200, "application/json", &body);
+    return TIDE_OK;
+}
+
+/* ---- two of them ---- */
+
+static const struct field diff_body[] = {
+    {.name = "before", .type = FIELD_OBJECT, .help = "a graph"},
+    {.name = "before_digest", .type = FIELD_TEXT, .help = "in place of it one that was uploaded"},
+    {.name = "after", .type = FIELD_OBJECT, .help = "another version of it"},
+    {.name = "after_digest", .type = FIELD_TEXT, .help = "in place of it one that was uploaded"},
+    {.name = "live",
+     .type = FIELD_BOOL,
+     .help = "also which unfinished sessions could continue with the other version"},
+    {.name = NULL},
+};
+
+static enum tide_code take_version(struct call *c, const char *name, const char *digest_name, tide_graph **ret,
+                                   struct tide_err *err)
+{
+    const char *digest = call_text(c, digest_name);
+
+    if (!call_json(c, name).len == !digest)
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, name, "or %s: give one of them", digest_name);
+    return digest ? stored_graph_load(c->server->store, digest, ret, err) : parse(c, name, ret, err);
+}
+
+static enum tide_code diff(struct call *c, struct tide_err *err)
+{
+    AUTO(graph_freep) tide_graph *before = NULL, *after = NULL;
+    AUTO(graph_diff_done) struct graph_diff d = {.same = false};
+
+    if (take_version(c, "before", "before_digest", &before, err) ||
+        take_version(c, "after", "after_digest", &after, err))
+        return err->code;
+    graph_diff(&d, before, after);
+    if (call_on(c, "live") && graph_diff_sessions(&d, c->server->store, before, after, err))
+        return err->code;
+    call_reply(c, &shape_graph_diff, &d);
+    return TIDE_OK;
+}
+
+const struct route graph_routes[] = {
+    {HTTP_POST, "/graphs", "graph.upload", SCOPE_ADMIN, upload, "store a graph, under its digest", .body = graph_body,
+     .answer = &shape_graph_stored, .status = 201},
+    {HTTP_POST, "/graphs/check", "graph.check", SCOPE_READ, check, "everything that is wrong with a graph",
+     .body = graph_body, .answer = &shape_graph_check},
+    {HTTP_POST, "/graphs/diff", "graph.diff", SCOPE_READ, diff, "two versions of a graph, node by node",
+     .body = diff_body, .answer = &shape_graph_diff},
+    {HTTP_GET, "/graphs", "graph.list", SCOPE_READ, list, "graphs that were uploaded, newest first",
+     .answer = &shape_stored_graphs},
+    {HTTP_GET, "/graphs/{digest}", "graph.get", SCOPE_READ, show, "one of them, as it is stored with a run",
+     .type = "application/json"},
+    {.method = 0},
+};

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/program_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "engine/shapes.h"
+
+#define REQUEST_FD 4
+#define TOKEN_FD 3
+#define EXIT_NOT_STARTED 127
+
+/* What is asked, for the process: not in its arguments, where others could read it. -1: it cannot be sent. */
+static int send_request(const struct program_process *p, int *ret_theirs)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT((size_t)32 << 20);
+    const struct resume_request *ask = p->ask;
+    struct json_out o = json_out_to(&text);
+    int ends[2], room;
+
+    json_out_begin(&o, '{');
+    json_out_kstr_opt(&o, STR("message"), str_from(p->message));
+    json_out_kstr_opt(&o, STR("token"), str_from(ask->token));
+    if (ask->input)
+        json_out_kraw(&o, STR("input"), str_from(ask->input));
+    json_out_end(&o, '}');
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return -1;
+    room = (int)text.len + 65536; /* so that nobody has to wait while nobody reads yet */
+    setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    if (send(ends[0], text.ptr, text.len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)text.len ||
+        shutdown(ends[0], SHUT_WR)) {
+        close(ends[0]);
+        close(ends[1]);
+        return -1;
+    }
+    *ret_theirs = ends[1];
+    return ends[0];
+}
+
+/* Why the process refused what was asked, as it says; TIDE_OK: it does not. */
+static enum tide_code read_refusal(int fd, struct tide_err *err)
+{
+    char text[65536];
+    ssize_t n = recv(fd, text, sizeof text, MSG_DONTWAIT);
+
+    return n > 0 ? error_from_json((struct str){text, (size_t)n}, err) : TIDE_OK;
+}
+
+/* Only async-signal-safe calls between fork and exec. It is in a session of its own: what ends this server does not reach it. */
+static void become_command(const char *const *argv, const char *dir, int request, const sigset_t *mask)
+{
+    int null = open("/dev/null", O_RDWR);
+
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    setsid();
+    if (null < 0 || dup2(null, STDIN_FILENO) != STDIN_FILENO || dup2(STDERR_FILENO, STDOUT_FILENO) != STDOUT_FILENO)
+        _exit(EXIT_NOT_STARTED);
+    if (request == TOKEN_FD)
+        request = dup(request);
+    if (dup2(null, TOKEN_FD) != TOKEN_FD || dup2(request, REQUEST_FD) != REQUEST_FD)
+        _exit(EXIT_NOT_STARTED);
+    if (request == REQUEST_FD)
+        fcntl(REQUEST_FD, F_SETFD, 0);
+    if (dir && chdir(dir))
+        _exit(EXIT_NOT_STARTED);
+    execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
+    _exit(EXIT_NOT_STARTED);
+}
+
+/* The arguments of a process, ended by NULL. */
+struct arguments {
+    const char **at;
+    size_t n, cap;
+};
+
+static void add_argument(struct arguments *a, const char *text)
+{
+    MEM_ROOM(a->at, a->n, a->cap);
+    a->at[a->n++] = text;
+}
+
+/* Nothing where there is no value. */
+static void add_option(struct arguments *a, const char *option, const char *value)
+{
+    if (!value)
+        return;
+    add_argument(a, option);
+    add_argument(a, value);
+}
+
+static void add_options(struct arguments *a, const char *option, const char *const *values)
+{
+    for (; values && *values; values++)
+        add_option(a, option, *values);
+}
+
+static void put_resume(struct arguments *argv, const struct resume_request *ask, const char *id)
+{
+    add_option(argv, "resume", id);
+    if (ask->unattended)
+        add_argument(argv, "--unattended");
+    if (ask->now)
+        add_argument(argv, "--now");
+    if (ask->accept_change)
+        add_argument(argv, "--accept-change");
+    add_options(argv, "--retry", ask->retry);
+    add_options(argv, "--happened", ask->happened);
+}
+
+/* Everything behind "--" is the program's. */
+static void put_start(struct arguments *argv, const struct program_order *program, const char *id)
+{
+    add_option(argv, "exec", "--session");
+    add_argument(argv, id);
+    add_option(argv, "--env", program->env);
+    if (program->anew)
+        add_argument(argv, "--new-run");
+}
+
+static void make_arguments(const struct program_process *p, struct arguments *ret)
+{
+    const struct runner_options *opt = p->runner;
+
+    add_argument(ret, "tidemark");
+    add_option(ret, "--store", opt->url);
+    add_option(ret, "--config", opt->config);
+    add_option(ret, "--key-file", opt->key_file);
+    if (p->program)
+        put_start(ret, p->program, p->session_id);
+    else
+        put_resume(ret, p->ask, p->session_id);
+    add_option(ret, "--token-fd", "3");
+    add_option(ret, "--request-fd", "4");
+    if (p->program)
+        add_argument(ret, "--");
+    for (const char *const *arg = p->program ? p->program->argv : NULL; arg && *arg; arg++)
+        add_argument(ret, *arg);
+    add_argument(ret, NULL);
+}
+
+static pid_t start_process(const struct program_process *p, int *ret_request)
+{
+    struct arguments argv = {NULL, 0, 0};
+    const char *dir = p->program ? p->program->cwd : NULL;
+    sigset_t all, before, none;
+    int theirs = -1;
+    pid_t pid;
+
+    make_arguments(p, &argv);
+    sigfillset(&all);
+    sigemptyset(&none);
+    *ret_request = send_request(p, &theirs);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pid = *ret_request < 0 ? -1 : fork();
+    if (pid == 0)
+        become_command(argv.at, dir, theirs, &none);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (theirs >= 0)
+        close(theirs);
+    free(argv.at);
+    return pid;
+}
+
+/* False: this server stops first. */
+static bool await_process(int stop, pid_t pid, int *ret_status)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = stop, .events = POLLIN}};
+    bool ended;
+
+    while (!p[0].revents && !p[1].revents && poll(p, 2, fd < 0 ? 100 : -1) < 0 && errno == EINTR)
+        ;
+    ended = fd < 0 || p[0].revents;
+    if (ended)
+        while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+            ;
+    if (fd >= 0)
+        close(fd);
+    return ended;
+}
+
+static enum tide_code check_dir(const struct program_process *p, struct tide_err *err)
+{
+    const char *dir = p->program ? p->program->cwd : NULL;
+
+    if (!dir || access(dir, X_OK) == 0)
+        return TIDE_OK;
+    return tide_fail_file(err, errno, "run the program in", dir);
+}
+
+enum tide_code program_process_run(const struct program_process *p, struct tide_err *err)
+{
+    int request = -1, status = 0;
+    enum tide_code code = check_dir(p, err);
+    bool ended;
+    pid_t pid;
+
+    if (code)
+        return code;
+    pid = start_process(p, &request);
+    if (pid < 0) {
+        if (request >= 0)
+            close(request);
+        return tide_fail(err, TIDE_BUSY, "no process could be started: try again later");
+    }
+    ended = await_process(p->stop, pid, &status); /* else it goes on without us */
+    if (ended)
+        code = read_refusal(request, err);
+    close(request);
+    if (code || !ended ||
+        (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == tide_code_exit(TIDE_WAITING))))
+        return code;
+    return tide_fail_session(err, TIDE_FAILED, p->session_id, "its program failed: its status says why");
+}
