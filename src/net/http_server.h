@@ -100,7 +100,8 @@ void http_answer(struct http_request *q, int status, const char *type, struct bu
 
 /*
  * An answer that is written as it comes. The stream is the caller's, until it is closed. What is written and was not sent yet is
- * kept, at most `max` bytes: a write beyond that fails, as does one to a client that is gone.
+ * kept, at most `max` bytes: a write beyond that fails, as does one to a client that is gone. One that is bigger succeeds when
+ * nothing waits.
  */
 struct http_stream;
 struct http_stream *http_stream_start(struct http_request *q, int status, const char *type, const char *const *fields,

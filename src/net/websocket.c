@@ -26,6 +26,7 @@
 #include "net/tls.h"
 
 #define LEAVE_MS 1000
+#define FRAMES_MAX 20000 /* that wait to go out */
 
 static struct {
     __typeof__(&wslay_event_context_server_init) event_context_server_init;
@@ -39,6 +40,7 @@ static struct {
     __typeof__(&wslay_event_queue_close) event_queue_close;
     __typeof__(&wslay_event_set_error) event_set_error;
     __typeof__(&wslay_event_get_queued_msg_length) event_get_queued_msg_length;
+    __typeof__(&wslay_event_get_queued_msg_count) event_get_queued_msg_count;
     __typeof__(&wslay_event_get_close_received) event_get_close_received;
     __typeof__(&wslay_event_get_close_sent) event_get_close_sent;
 } wslay;
@@ -56,6 +58,7 @@ static const struct library_symbol symbols[] = {
     SYMBOL(event_queue_close),
     SYMBOL(event_set_error),
     SYMBOL(event_get_queued_msg_length),
+    SYMBOL(event_get_queued_msg_count),
     SYMBOL(event_get_close_received),
     SYMBOL(event_get_close_sent),
 #undef SYMBOL
@@ -109,6 +112,7 @@ struct websocket_loop {
     pthread_t thread;
     atomic_size_t n;
     struct websocket *list; /* the thread's */
+    int64_t ticked_ms;
 
     pthread_mutex_t mu; /* of the mailbox; never taken with a connection's held by this thread in the other order */
     struct websocket *noted, *accepted;
@@ -175,7 +179,7 @@ bool websocket_send(struct websocket *ws, struct str text)
     if (text.len) /* of an empty message nobody gives a pointer */
         memcpy(o->bytes, text.ptr, text.len);
     pthread_mutex_lock(&ws->mu);
-    ok = !ws->gone && !ws->close_code && ws->unsent + text.len <= ws->loop->limits.unsent_bytes;
+    ok = !ws->gone && !ws->close_code && (!ws->unsent || ws->unsent + text.len <= ws->loop->limits.unsent_bytes);
     if (ok) {
         *ws->last = o;
         ws->last = &o->next;
@@ -186,6 +190,16 @@ bool websocket_send(struct websocket *ws, struct str text)
     if (!ok)
         free(o);
     return ok;
+}
+
+size_t websocket_pending(struct websocket *ws)
+{
+    size_t n;
+
+    pthread_mutex_lock(&ws->mu);
+    n = ws->unsent;
+    pthread_mutex_unlock(&ws->mu);
+    return n;
 }
 
 void websocket_close(struct websocket *ws, unsigned code, const char *reason)
@@ -216,6 +230,12 @@ size_t websocket_count(struct websocket_loop *loop)
 
 /* ---- frames: the loop's thread --------------------------------------------------------------------------------------- */
 
+/* Each ping is answered, and a client may send them without reading: what it makes us keep has an end. */
+static bool owes_too_much(const struct websocket *ws)
+{
+    return wslay.event_get_queued_msg_count(ws->context) > FRAMES_MAX;
+}
+
 static ssize_t on_receive(wslay_event_context_ptr context, uint8_t *out, size_t max, int flags, void *arg)
 {
     struct websocket *ws = arg;
@@ -223,6 +243,11 @@ static ssize_t on_receive(wslay_event_context_ptr context, uint8_t *out, size_t 
     ssize_t n;
 
     (void)flags;
+    if (owes_too_much(ws)) {
+        ws->broken = true;
+        wslay.event_set_error(context, WSLAY_ERR_CALLBACK_FAILURE);
+        return -1;
+    }
     if (early) {
         n = (ssize_t)(early < max ? early : max);
         memcpy(out, ws->up.early + ws->early_taken, (size_t)n);
@@ -456,6 +481,27 @@ static int ask_silent(struct websocket_loop *loop)
     return soonest == INT64_MAX ? -1 : (int)(soonest < 1000000 ? soonest : 1000000);
 }
 
+/* Returns how long until the next round, in ms, as ask_silent(). */
+static int tick_all(struct websocket_loop *loop)
+{
+    int64_t now = now_ms();
+
+    if (!loop->face.tick || !loop->list)
+        return -1;
+    if (now >= loop->ticked_ms + loop->limits.tick_ms) {
+        loop->ticked_ms = now;
+        for (struct websocket *ws = loop->list; ws; ws = ws->next)
+            loop->face.tick(loop->face.arg, ws);
+    }
+    return (int)(loop->ticked_ms + loop->limits.tick_ms - now);
+}
+
+/* The sooner one; -1: never. */
+static int sooner(int a_ms, int b_ms)
+{
+    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
 static void say_goodbye(struct websocket_loop *loop)
 {
     for (struct websocket *next, *ws = loop->list; ws; ws = next) {
@@ -473,7 +519,8 @@ static void *run_loop(void *arg)
     bool stopping = false;
 
     while (!stopping) {
-        int n = epoll_wait(loop->epoll, events, 64, ask_silent(loop));
+        int until_asked = ask_silent(loop);
+        int n = epoll_wait(loop->epoll, events, 64, sooner(until_asked, tick_all(loop)));
         bool woken = false;
 
         for (int i = 0; i < n; i++) {
@@ -505,6 +552,7 @@ struct websocket_loop *websocket_loop_new(const struct websocket_face *face, con
     loop->limits.message_bytes = loop->limits.message_bytes ? loop->limits.message_bytes : 1 << 20;
     loop->limits.unsent_bytes = loop->limits.unsent_bytes ? loop->limits.unsent_bytes : 1 << 20;
     loop->limits.ping_ms = loop->limits.ping_ms ? loop->limits.ping_ms : 30000;
+    loop->limits.tick_ms = loop->limits.tick_ms ? loop->limits.tick_ms : 500;
     pthread_mutex_init(&loop->mu, NULL);
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -17,12 +17,14 @@ struct websocket_face {
     void (*opened)(void *arg, struct websocket *ws, void *user); /* `user`: of websocket_accept() */
     void (*message)(void *arg, struct websocket *ws, struct str text);
     void (*closed)(void *arg, struct websocket *ws); /* nothing more comes; what is sent goes nowhere */
+    void (*tick)(void *arg, struct websocket *ws);   /* for each, now and then; NULL: it is not called */
 };
 
 /* Zero: the default. */
 struct websocket_limits {
     size_t message_bytes, unsent_bytes; /* of one that comes in [1 MiB]; of those that wait to go out [1 MiB] */
     int64_t ping_ms; /* a connection that says nothing is asked, and closed when it says nothing still [30000] */
+    int64_t tick_ms; /* between two ticks [500] */
 };
 
 struct websocket_loop *websocket_loop_new(const struct websocket_face *face, const struct websocket_limits *limits);
@@ -39,8 +41,12 @@ struct str websocket_offered(const struct http_request *q, const char *prefix);
 enum tide_code websocket_accept(struct websocket_loop *loop, struct http_request *q, const char *protocol, void *user,
                                 struct tide_err *err) MUST_CHECK;
 
-/* False: the connection is gone, or more waits to be sent than may wait: it is for the caller to close it then. */
+/*
+ * False: the connection is gone, or more waits to be sent than may wait: it is for the caller to close it then. A message that is
+ * bigger than that is sent when nothing else waits.
+ */
 bool websocket_send(struct websocket *ws, struct str text);
+size_t websocket_pending(struct websocket *ws); /* bytes that wait to go out */
 void websocket_close(struct websocket *ws, unsigned code, const char *reason);
 void websocket_set_user(struct websocket *ws, void *user);
 void *websocket_user(const struct websocket *ws);
