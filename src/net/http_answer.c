@@ -15,7 +15,7 @@ struct http_stream {
     int fd;
     struct buf waiting; /* written, not sent, but for `sent` bytes of it; http_stream_write() keeps it within `max` */
     size_t sent, max;
-    bool sleeping;      /* the connection is suspended: a write wakes it */
+    bool sleeping; /* the connection is suspended: a write wakes it */
     bool ended, aborted, gone;
     int holders;
 };

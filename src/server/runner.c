@@ -127,7 +127,7 @@ static bool has_room(void *arg)
     return true;
 }
 
-static void on_dropped(void *arg, const char *why)
+static void on_dropped(void *arg, enum feed_end why)
 {
     (void)why;
     let_go(arg);
@@ -138,7 +138,7 @@ static enum tide_code watch_begin(struct active *a, int64_t last_seq, struct tid
 {
     static const char *const kinds[] = {"run.started", "run.resumed", "queue.added", NULL};
     const struct follow what = {.session_id = a->id, .after = last_seq, .kinds = kinds};
-    const struct follower_face face = {a, on_item, has_room, on_dropped};
+    const struct follower_face face = {.arg = a, .send = on_item, .has_room = has_room, .dropped = on_dropped};
     struct follower *one;
 
     if (follower_new(a->runner->feed, &what, &face, &one, &a->follower, err))
