@@ -234,6 +234,7 @@ static void on_upgraded(void *arg, struct MHD_Connection *connection, void *cont
     (void)context;
     if (n_early)
         up.early = mem_dup((struct str){early, n_early});
+    x->was_taken = true;
     x->taken(x->taken_arg, &up);
 }
 

@@ -83,6 +83,8 @@ struct http_counts {
 };
 void http_server_count(struct http_server *s, struct http_counts *ret);
 
+const char *http_method_name(enum http_method method);
+
 /* The field of this name, without regard to case; an empty slice without a pointer when there is none. */
 struct str http_field(const struct http_request *q, const char *name);
 
@@ -112,7 +114,7 @@ size_t http_stream_pending(struct http_stream *s); /* bytes that were not sent y
 /* Ends it when what was written is sent; `abort`: at once, without an end that a client could take for one. */
 void http_stream_close(struct http_stream *s, bool abort);
 
-/* The connection becomes the caller's: `taken` gets its socket, and gives it back with http_upgraded_close(). */
+/* The connection becomes the caller's: `taken` gets its socket, and gives it back with http_upgraded_close(); NULL: the client is gone. */
 struct http_upgraded {
     int fd;
     void *handle;

@@ -293,16 +293,12 @@ static void on_message(wslay_event_context_ptr context, const struct wslay_event
         wslay.event_queue_close(context, WSLAY_CODE_UNSUPPORTED_DATA, (const uint8_t *)only_text, sizeof only_text - 1);
 }
 
-static void drop(struct websocket *ws)
+static void lose(struct websocket *ws)
 {
     struct websocket_loop *loop = ws->loop;
 
-    *ws->before = ws->next;
-    if (ws->next)
-        ws->next->before = ws->before;
-    epoll_ctl(loop->epoll, EPOLL_CTL_DEL, ws->up.fd, NULL);
-    http_upgraded_close(&ws->up);
-    wslay.event_context_free(ws->context);
+    if (ws->up.handle)
+        http_upgraded_close(&ws->up);
     free(ws->up.early);
     pthread_mutex_lock(&ws->mu);
     ws->gone = true;
@@ -310,6 +306,16 @@ static void drop(struct websocket *ws)
     loop->n--;
     loop->face.closed(loop->face.arg, ws);
     websocket_release(ws);
+}
+
+static void drop(struct websocket *ws)
+{
+    *ws->before = ws->next;
+    if (ws->next)
+        ws->next->before = ws->before;
+    epoll_ctl(ws->loop->epoll, EPOLL_CTL_DEL, ws->up.fd, NULL);
+    wslay.event_context_free(ws->context);
+    lose(ws);
 }
 
 static void watch(struct websocket *ws, int how, bool also_write)
@@ -409,17 +415,14 @@ static bool open_socket(struct websocket *ws)
 static void open_accepted(struct websocket_loop *loop, struct websocket *list)
 {
     for (struct websocket *next, *ws = list; ws; ws = next) {
+        bool is_open;
+
         next = ws->next;
-        if (!open_socket(ws)) {
-            http_upgraded_close(&ws->up);
-            free(ws->up.early);
-            ws->gone = true;
-            loop->n--;
-            ws->holders--;
-            continue;
-        }
+        is_open = ws->up.handle && open_socket(ws);
         loop->face.opened(loop->face.arg, ws, ws->user);
-        if (!serve(ws, ws->up.n_early > 0))
+        if (!is_open)
+            lose(ws);
+        else if (!serve(ws, ws->up.n_early > 0))
             drop(ws);
     }
 }
@@ -560,16 +563,27 @@ struct websocket_loop *websocket_loop_new(const struct websocket_face *face, con
     return loop;
 }
 
-void websocket_loop_free(struct websocket_loop *loop)
+void websocket_loop_stop(struct websocket_loop *loop)
 {
+    bool runs;
+
     if (!loop)
         return;
     pthread_mutex_lock(&loop->mu);
     loop->stopping = true;
+    runs = loop->running;
+    loop->running = false;
     pthread_mutex_unlock(&loop->mu);
     wake(loop);
-    if (loop->running)
+    if (runs)
         pthread_join(loop->thread, NULL);
+}
+
+void websocket_loop_free(struct websocket_loop *loop)
+{
+    if (!loop)
+        return;
+    websocket_loop_stop(loop);
     close(loop->epoll);
     close(loop->wake);
     pthread_mutex_destroy(&loop->mu);
@@ -582,13 +596,23 @@ static void take_socket(void *arg, const struct http_upgraded *up)
 {
     struct websocket *ws = arg;
     struct websocket_loop *loop = ws->loop;
+    bool too_late;
 
-    ws->up = *up;
+    if (up)
+        ws->up = *up;
     pthread_mutex_lock(&loop->mu);
-    ws->next = loop->accepted;
-    loop->accepted = ws;
+    too_late = loop->stopping;
+    if (!too_late) {
+        ws->next = loop->accepted;
+        loop->accepted = ws;
+    }
     pthread_mutex_unlock(&loop->mu);
-    wake(loop);
+    if (!too_late) {
+        wake(loop);
+        return;
+    }
+    loop->face.opened(loop->face.arg, ws, ws->user);
+    lose(ws);
 }
 
 static enum tide_code start_loop(struct websocket_loop *loop, struct tide_err *err)
@@ -596,6 +620,8 @@ static enum tide_code start_loop(struct websocket_loop *loop, struct tide_err *e
     enum tide_code code = library_load(&library, err);
 
     pthread_mutex_lock(&loop->mu);
+    if (!code && loop->stopping)
+        code = tide_fail(err, TIDE_BUSY, "the server stops: ask again when it is back");
     if (!code && !loop->running) {
         loop->running = thread_start(&loop->thread, run_loop, loop);
         code = loop->running ? TIDE_OK : tide_fail(err, TIDE_BUSY, "no thread could be started: try again later");

@@ -28,7 +28,12 @@ struct websocket_limits {
 };
 
 struct websocket_loop *websocket_loop_new(const struct websocket_face *face, const struct websocket_limits *limits);
-/* Says goodbye (1001) to every connection, calls closed() for each, and ends the thread. Takes NULL. */
+/*
+ * Says goodbye (1001) to every connection, calls closed() for each, and ends the thread; one that is still being upgraded is closed when
+ * it comes, on the thread of the HTTP server. Before that server is freed.
+ */
+void websocket_loop_stop(struct websocket_loop *loop);
+/* After the HTTP server is freed. Both take NULL. */
 void websocket_loop_free(struct websocket_loop *loop);
 
 /* What is wrong with a request for an upgrade, and its status; NULL: nothing. */
@@ -37,7 +42,10 @@ const char *websocket_refuses(const struct http_request *q, int *ret_status);
 bool websocket_offers(const struct http_request *q, const char *protocol);
 struct str websocket_offered(const struct http_request *q, const char *prefix);
 
-/* Answers the request. `protocol`: which one of those offered is spoken; NULL: none was. */
+/*
+ * Answers the request; opened() and closed() come whatever becomes of it, also where the client is gone by then. `protocol`: which one of those offered is
+ * spoken; NULL: none was.
+ */
 enum tide_code websocket_accept(struct websocket_loop *loop, struct http_request *q, const char *protocol, void *user,
                                 struct tide_err *err) MUST_CHECK;
 

@@ -50,8 +50,16 @@ void call_close_session(struct call *c); /* for a call that is answered later, o
 
 /* ---- the server's part ---- */
 
-/* TIDE_INVALID, with the field as its subject: unknown, missing, of the wrong type. Parses the body. */
+/*
+ * TIDE_INVALID, with the field as its subject: unknown, missing, of the wrong type. Parses the body. Over a WebSocket the body is
+ * there, and has the parameters of the path and of the query as members.
+ */
 enum tide_code call_check(struct call *c, struct tide_err *err) MUST_CHECK;
+/* The members of an object by themselves. */
+enum tide_code call_check_members(struct call *c, const struct field *table, const struct json *object,
+                                  struct tide_err *err) MUST_CHECK;
+/* Checks it and runs it. Once it has answered it may be gone. */
+void call_run(struct call *c);
 
 /* A problem document by itself, for what is refused before there is a call. */
 void problem_write(struct buf *out, const struct tide_err *err, int status);

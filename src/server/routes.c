@@ -2,7 +2,8 @@
 /* All routes, by file. */
 #include "server/route.h"
 
-extern const struct route store_routes[], session_routes[], change_routes[], stream_routes[], run_routes[];
+extern const struct route store_routes[], session_routes[], change_routes[], stream_routes[], run_routes[],
+    websocket_routes[];
 
-const struct route *const route_tables[] = {store_routes,  session_routes, change_routes,
-                                            stream_routes, run_routes,     NULL};
+const struct route *const route_tables[] = {store_routes, session_routes,   change_routes, stream_routes,
+                                            run_routes,   websocket_routes, NULL};
