@@ -87,7 +87,7 @@ static void closed(void *arg, struct websocket *ws)
 static void start(void)
 {
     struct http_face face = {NULL, begin, handle, over};
-    struct websocket_face sockets = {NULL, opened, message, closed};
+    struct websocket_face sockets = {NULL, opened, message, closed, NULL};
     struct tide_err err;
 
     loop = websocket_loop_new(&sockets, NULL);

@@ -15,9 +15,9 @@ struct http_stream {
     pthread_mutex_t mu;
     struct MHD_Connection *connection;
     int fd;
-    struct buf waiting; /* written, not sent */
-    size_t sent;        /* of it */
-    bool sleeping;      /* the connection is suspended: a write wakes it */
+    struct buf waiting; /* written, not sent, but for `sent` bytes of it; http_stream_write() keeps it within `max` */
+    size_t sent, max;
+    bool sleeping; /* the connection is suspended: a write wakes it */
     bool ended, aborted, gone;
     int holders;
 };
@@ -94,10 +94,8 @@ static size_t take_waiting(struct http_stream *s, char *out, size_t max)
     s->sent += n;
     if (s->sent == s->waiting.len) { /* most streams are idle: they keep nothing */
         s->sent = 0;
-        size_t bound = s->waiting.max;
-
         buf_done(&s->waiting);
-        s->waiting = (struct buf)BUF_INIT(bound);
+        s->waiting = (struct buf)BUF_INIT(SIZE_MAX / 4);
     }
     return n;
 }
@@ -138,7 +136,8 @@ struct http_stream *http_stream_start(struct http_request *q, int status, const 
     pthread_mutex_init(&s->mu, NULL);
     s->connection = x->connection;
     s->fd = mhd.get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    s->waiting = (struct buf)BUF_INIT(max);
+    s->max = max;
+    s->waiting = (struct buf)BUF_INIT(SIZE_MAX / 4);
     s->holders = 2;
     x->stream = s;
     r = mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, s, no_reader);
@@ -157,13 +156,28 @@ static void wake_stream(struct http_stream *s)
     mhd.resume_connection(s->connection);
 }
 
+/* With mu held. A reader may never have read all of it: what was sent goes when it is the greater part. */
+static void forget_sent(struct http_stream *s)
+{
+    struct buf *w = &s->waiting;
+
+    if (s->sent <= w->len / 2)
+        return;
+    memmove(w->ptr, w->ptr + s->sent, w->len - s->sent);
+    w->len -= s->sent;
+    s->sent = 0;
+}
+
 bool http_stream_write(struct http_stream *s, struct str bytes)
 {
+    size_t pending;
     bool ok;
 
     pthread_mutex_lock(&s->mu);
-    ok = !s->gone && !s->ended && bytes.len <= s->waiting.max - s->waiting.len;
+    pending = s->waiting.len - s->sent;
+    ok = !s->gone && !s->ended && (!pending || (pending <= s->max && bytes.len <= s->max - pending));
     if (ok) {
+        forget_sent(s);
         buf_add_str(&s->waiting, bytes);
         wake_stream(s);
     }
@@ -223,6 +237,7 @@ static void on_upgraded(void *arg, struct MHD_Connection *connection, void *cont
     (void)context;
     if (n_early)
         up.early = mem_dup((struct str){early, n_early});
+    x->was_taken = true;
     x->taken(x->taken_arg, &up);
 }
 

@@ -56,6 +56,7 @@ struct http_exchange {
     struct http_stream *stream;
     void (*taken)(void *arg, const struct http_upgraded *up);
     void *taken_arg;
+    bool was_taken;
 };
 
 /* http_server.c */

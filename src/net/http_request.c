@@ -33,18 +33,27 @@ struct http_exchange *http_exchange_new(struct http_listener *l, const char *tar
     return x;
 }
 
-static enum http_method method_from(const char *method)
-{
-    static const struct {
-        const char *name;
-        enum http_method method;
-    } names[] = {{"GET", HTTP_GET},     {"HEAD", HTTP_HEAD},     {"POST", HTTP_POST},      {"PUT", HTTP_PUT},
-                 {"PATCH", HTTP_PATCH}, {"DELETE", HTTP_DELETE}, {"OPTIONS", HTTP_OPTIONS}};
+static const struct {
+    const char *name;
+    enum http_method method;
+} methods[] = {{"GET", HTTP_GET},     {"HEAD", HTTP_HEAD},     {"POST", HTTP_POST},      {"PUT", HTTP_PUT},
+               {"PATCH", HTTP_PATCH}, {"DELETE", HTTP_DELETE}, {"OPTIONS", HTTP_OPTIONS}};
+#define METHODS (sizeof methods / sizeof methods[0])
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(method, names[i].name) == 0)
-            return names[i].method;
+static enum http_method method_from(const char *name)
+{
+    for (size_t i = 0; i < METHODS; i++)
+        if (strcmp(name, methods[i].name) == 0)
+            return methods[i].method;
     return HTTP_OTHER;
+}
+
+const char *http_method_name(enum http_method method)
+{
+    for (size_t i = 0; i < METHODS; i++)
+        if (methods[i].method == method)
+            return methods[i].name;
+    return "";
 }
 
 static void read_peer(struct http_exchange *x)

@@ -265,6 +265,8 @@ static void on_over(void *arg, struct MHD_Connection *connection, void **context
     *context = NULL;
     if (x->stream)
         http_stream_lost(x->stream);
+    if (x->taken && !x->was_taken)
+        x->taken(x->taken_arg, NULL);
     if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK && !x->taken)
         http_connection_due(x, l->server->limits.idle_ms);
     if (x->begun)

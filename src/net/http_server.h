@@ -83,6 +83,8 @@ struct http_counts {
 };
 void http_server_count(struct http_server *s, struct http_counts *ret);
 
+const char *http_method_name(enum http_method method);
+
 /* The field of this name, without regard to case; an empty slice without a pointer when there is none. */
 struct str http_field(const struct http_request *q, const char *name);
 
@@ -99,8 +101,9 @@ bool http_unescape(struct arena *a, struct str text, bool plus_is_space, struct 
 void http_answer(struct http_request *q, int status, const char *type, struct buf *body, const char *const *fields);
 
 /*
- * An answer that is written as it comes. The request's arena is emptied. The stream is the caller's, until it is closed. What is written and was not sent yet is
- * kept, at most `max` bytes: a write beyond that fails, as does one to a client that is gone.
+ * An answer that is written as it comes. The request's arena is emptied. The stream is the caller's, until it is closed.
+ * What is written and was not sent yet is kept, at most `max` bytes: a write beyond that fails, as does one to a client that is gone. One that is bigger succeeds when
+ * nothing waits.
  */
 struct http_stream;
 struct http_stream *http_stream_start(struct http_request *q, int status, const char *type, const char *const *fields,
@@ -111,7 +114,7 @@ size_t http_stream_pending(struct http_stream *s); /* bytes that were not sent y
 /* Ends it when what was written is sent; `abort`: at once, without an end that a client could take for one. */
 void http_stream_close(struct http_stream *s, bool abort);
 
-/* The connection becomes the caller's: `taken` gets its socket, and gives it back with http_upgraded_close(). */
+/* The connection becomes the caller's: `taken` gets its socket, and gives it back with http_upgraded_close(); NULL: the client is gone. */
 struct http_upgraded {
     int fd;
     void *handle;

@@ -26,6 +26,7 @@
 #include "net/tls.h"
 
 #define LEAVE_MS 1000
+#define FRAMES_MAX 20000 /* that wait to go out */
 
 static struct {
     __typeof__(&wslay_event_context_server_init) event_context_server_init;
@@ -39,6 +40,7 @@ static struct {
     __typeof__(&wslay_event_queue_close) event_queue_close;
     __typeof__(&wslay_event_set_error) event_set_error;
     __typeof__(&wslay_event_get_queued_msg_length) event_get_queued_msg_length;
+    __typeof__(&wslay_event_get_queued_msg_count) event_get_queued_msg_count;
     __typeof__(&wslay_event_get_close_received) event_get_close_received;
     __typeof__(&wslay_event_get_close_sent) event_get_close_sent;
 } wslay;
@@ -56,6 +58,7 @@ static const struct library_symbol symbols[] = {
     SYMBOL(event_queue_close),
     SYMBOL(event_set_error),
     SYMBOL(event_get_queued_msg_length),
+    SYMBOL(event_get_queued_msg_count),
     SYMBOL(event_get_close_received),
     SYMBOL(event_get_close_sent),
 #undef SYMBOL
@@ -109,6 +112,7 @@ struct websocket_loop {
     pthread_t thread;
     atomic_size_t n;
     struct websocket *list; /* the thread's */
+    int64_t ticked_ms;
 
     pthread_mutex_t mu; /* of the mailbox; never taken with a connection's held by this thread in the other order */
     struct websocket *noted, *accepted;
@@ -175,7 +179,7 @@ bool websocket_send(struct websocket *ws, struct str text)
     if (text.len) /* of an empty message nobody gives a pointer */
         memcpy(o->bytes, text.ptr, text.len);
     pthread_mutex_lock(&ws->mu);
-    ok = !ws->gone && !ws->close_code && ws->unsent + text.len <= ws->loop->limits.unsent_bytes;
+    ok = !ws->gone && !ws->close_code && (!ws->unsent || ws->unsent + text.len <= ws->loop->limits.unsent_bytes);
     if (ok) {
         *ws->last = o;
         ws->last = &o->next;
@@ -186,6 +190,16 @@ bool websocket_send(struct websocket *ws, struct str text)
     if (!ok)
         free(o);
     return ok;
+}
+
+size_t websocket_pending(struct websocket *ws)
+{
+    size_t n;
+
+    pthread_mutex_lock(&ws->mu);
+    n = ws->unsent;
+    pthread_mutex_unlock(&ws->mu);
+    return n;
 }
 
 void websocket_close(struct websocket *ws, unsigned code, const char *reason)
@@ -216,6 +230,12 @@ size_t websocket_count(struct websocket_loop *loop)
 
 /* ---- frames: the loop's thread --------------------------------------------------------------------------------------- */
 
+/* Each ping is answered, and a client may send them without reading: what it makes us keep has an end. */
+static bool owes_too_much(const struct websocket *ws)
+{
+    return wslay.event_get_queued_msg_count(ws->context) > FRAMES_MAX;
+}
+
 static ssize_t on_receive(wslay_event_context_ptr context, uint8_t *out, size_t max, int flags, void *arg)
 {
     struct websocket *ws = arg;
@@ -223,6 +243,11 @@ static ssize_t on_receive(wslay_event_context_ptr context, uint8_t *out, size_t 
     ssize_t n;
 
     (void)flags;
+    if (owes_too_much(ws)) {
+        ws->broken = true;
+        wslay.event_set_error(context, WSLAY_ERR_CALLBACK_FAILURE);
+        return -1;
+    }
     if (early) {
         n = (ssize_t)(early < max ? early : max);
         memcpy(out, ws->up.early + ws->early_taken, (size_t)n);
@@ -268,16 +293,12 @@ static void on_message(wslay_event_context_ptr context, const struct wslay_event
         wslay.event_queue_close(context, WSLAY_CODE_UNSUPPORTED_DATA, (const uint8_t *)only_text, sizeof only_text - 1);
 }
 
-static void drop(struct websocket *ws)
+static void lose(struct websocket *ws)
 {
     struct websocket_loop *loop = ws->loop;
 
-    *ws->before = ws->next;
-    if (ws->next)
-        ws->next->before = ws->before;
-    epoll_ctl(loop->epoll, EPOLL_CTL_DEL, ws->up.fd, NULL);
-    http_upgraded_close(&ws->up);
-    wslay.event_context_free(ws->context);
+    if (ws->up.handle)
+        http_upgraded_close(&ws->up);
     free(ws->up.early);
     pthread_mutex_lock(&ws->mu);
     ws->gone = true;
@@ -285,6 +306,16 @@ static void drop(struct websocket *ws)
     loop->n--;
     loop->face.closed(loop->face.arg, ws);
     websocket_release(ws);
+}
+
+static void drop(struct websocket *ws)
+{
+    *ws->before = ws->next;
+    if (ws->next)
+        ws->next->before = ws->before;
+    epoll_ctl(ws->loop->epoll, EPOLL_CTL_DEL, ws->up.fd, NULL);
+    wslay.event_context_free(ws->context);
+    lose(ws);
 }
 
 static void watch(struct websocket *ws, int how, bool also_write)
@@ -384,17 +415,14 @@ static bool open_socket(struct websocket *ws)
 static void open_accepted(struct websocket_loop *loop, struct websocket *list)
 {
     for (struct websocket *next, *ws = list; ws; ws = next) {
+        bool is_open;
+
         next = ws->next;
-        if (!open_socket(ws)) {
-            http_upgraded_close(&ws->up);
-            free(ws->up.early);
-            ws->gone = true;
-            loop->n--;
-            ws->holders--;
-            continue;
-        }
+        is_open = ws->up.handle && open_socket(ws);
         loop->face.opened(loop->face.arg, ws, ws->user);
-        if (!serve(ws, ws->up.n_early > 0))
+        if (!is_open)
+            lose(ws);
+        else if (!serve(ws, ws->up.n_early > 0))
             drop(ws);
     }
 }
@@ -456,6 +484,27 @@ static int ask_silent(struct websocket_loop *loop)
     return soonest == INT64_MAX ? -1 : (int)(soonest < 1000000 ? soonest : 1000000);
 }
 
+/* Returns how long until the next round, in ms, as ask_silent(). */
+static int tick_all(struct websocket_loop *loop)
+{
+    int64_t now = now_ms();
+
+    if (!loop->face.tick || !loop->list)
+        return -1;
+    if (now >= loop->ticked_ms + loop->limits.tick_ms) {
+        loop->ticked_ms = now;
+        for (struct websocket *ws = loop->list; ws; ws = ws->next)
+            loop->face.tick(loop->face.arg, ws);
+    }
+    return (int)(loop->ticked_ms + loop->limits.tick_ms - now);
+}
+
+/* The sooner one; -1: never. */
+static int sooner(int a_ms, int b_ms)
+{
+    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
 static void say_goodbye(struct websocket_loop *loop)
 {
     for (struct websocket *next, *ws = loop->list; ws; ws = next) {
@@ -473,7 +522,8 @@ static void *run_loop(void *arg)
     bool stopping = false;
 
     while (!stopping) {
-        int n = epoll_wait(loop->epoll, events, 64, ask_silent(loop));
+        int until_asked = ask_silent(loop);
+        int n = epoll_wait(loop->epoll, events, 64, sooner(until_asked, tick_all(loop)));
         bool woken = false;
 
         for (int i = 0; i < n; i++) {
@@ -505,6 +555,7 @@ struct websocket_loop *websocket_loop_new(const struct websocket_face *face, con
     loop->limits.message_bytes = loop->limits.message_bytes ? loop->limits.message_bytes : 1 << 20;
     loop->limits.unsent_bytes = loop->limits.unsent_bytes ? loop->limits.unsent_bytes : 1 << 20;
     loop->limits.ping_ms = loop->limits.ping_ms ? loop->limits.ping_ms : 30000;
+    loop->limits.tick_ms = loop->limits.tick_ms ? loop->limits.tick_ms : 500;
     pthread_mutex_init(&loop->mu, NULL);
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -512,16 +563,27 @@ struct websocket_loop *websocket_loop_new(const struct websocket_face *face, con
     return loop;
 }
 
-void websocket_loop_free(struct websocket_loop *loop)
+void websocket_loop_stop(struct websocket_loop *loop)
 {
+    bool runs;
+
     if (!loop)
         return;
     pthread_mutex_lock(&loop->mu);
     loop->stopping = true;
+    runs = loop->running;
+    loop->running = false;
     pthread_mutex_unlock(&loop->mu);
     wake(loop);
-    if (loop->running)
+    if (runs)
         pthread_join(loop->thread, NULL);
+}
+
+void websocket_loop_free(struct websocket_loop *loop)
+{
+    if (!loop)
+        return;
+    websocket_loop_stop(loop);
     close(loop->epoll);
     close(loop->wake);
     pthread_mutex_destroy(&loop->mu);
@@ -534,13 +596,23 @@ static void take_socket(void *arg, const struct http_upgraded *up)
 {
     struct websocket *ws = arg;
     struct websocket_loop *loop = ws->loop;
+    bool too_late;
 
-    ws->up = *up;
+    if (up)
+        ws->up = *up;
     pthread_mutex_lock(&loop->mu);
-    ws->next = loop->accepted;
-    loop->accepted = ws;
+    too_late = loop->stopping;
+    if (!too_late) {
+        ws->next = loop->accepted;
+        loop->accepted = ws;
+    }
     pthread_mutex_unlock(&loop->mu);
-    wake(loop);
+    if (!too_late) {
+        wake(loop);
+        return;
+    }
+    loop->face.opened(loop->face.arg, ws, ws->user);
+    lose(ws);
 }
 
 static enum tide_code start_loop(struct websocket_loop *loop, struct tide_err *err)
@@ -548,6 +620,8 @@ static enum tide_code start_loop(struct websocket_loop *loop, struct tide_err *e
     enum tide_code code = library_load(&library, err);
 
     pthread_mutex_lock(&loop->mu);
+    if (!code && loop->stopping)
+        code = tide_fail(err, TIDE_BUSY, "the server stops: ask again when it is back");
     if (!code && !loop->running) {
         loop->running = thread_start(&loop->thread, run_loop, loop);
         code = loop->running ? TIDE_OK : tide_fail(err, TIDE_BUSY, "no thread could be started: try again later");

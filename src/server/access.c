@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/json.h"
 #include "engine/replace_file.h"
@@ -24,6 +25,7 @@
 #define OWN_NAME "server.token"
 #define FILE_MAX ((size_t)1 << 20)
 #define PREFIX "tide_"
+#define LOOK_MS 100 /* thousands of streams ask at once whether their tokens hold */
 
 struct token {
     struct caller caller;
@@ -39,7 +41,8 @@ struct access {
     char path[PATH_MAX];
     pthread_mutex_t mu;
     struct token_list list;
-    struct stat seen; /* the file that the list was read from */
+    struct stat seen;  /* the file that the list was read from */
+    int64_t looked_ms; /* at it, by the monotonic clock */
 };
 
 /* ---- scopes ---- */
@@ -274,6 +277,7 @@ static void refresh(struct access *a)
     struct stat now = {0};
     struct tide_err err;
 
+    a->looked_ms = monotonic_ms();
     if (stat(a->path, &now))
         memset(&now, 0, sizeof now);
     if (is_same_file(&now, &a->seen))
@@ -320,7 +324,8 @@ bool access_holds(struct access *a, const struct caller *caller)
     if (!caller->id[0])
         return true; /* nobody's token */
     pthread_mutex_lock(&a->mu);
-    refresh(a);
+    if (monotonic_ms() >= a->looked_ms + LOOK_MS)
+        refresh(a);
     for (size_t i = 0; i < a->list.n; i++)
         holds |= strcmp(a->list.at[i].caller.id, caller->id) == 0 && is_valid(&a->list.at[i].caller);
     pthread_mutex_unlock(&a->mu);

@@ -113,6 +113,21 @@ static enum tide_code check_member(struct call *c, const struct field *f, const 
     }
 }
 
+enum tide_code call_check_members(struct call *c, const struct field *table, const struct json *object,
+                                  struct tide_err *err)
+{
+    for (const struct json *m = object ? object->first : NULL; m; m = m->next) {
+        struct str name = json_key_text(c->arena, m);
+        const struct field *f = field_find(table, name);
+
+        if (!f)
+            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is no member of this body");
+        if (m->type != JSON_NULL && check_member(c, f, m, err))
+            return err->code;
+    }
+    return TIDE_OK;
+}
+
 static enum tide_code check_body(struct call *c, struct tide_err *err)
 {
     struct json *v = NULL;
@@ -128,17 +143,8 @@ static enum tide_code check_body(struct call *c, struct tide_err *err)
         return tide_fail(err, TIDE_INVALID, "the body is a JSON object");
     if (v && v->first && !c->route->body)
         return tide_fail(err, TIDE_INVALID, "this address takes no body");
-    for (const struct json *m = v ? v->first : NULL; m; m = m->next) {
-        struct str name = json_key_text(c->arena, m);
-        const struct field *f = field_find(c->route->body, name);
-
-        if (!f)
-            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is no member of this body");
-        if (m->type != JSON_NULL && check_member(c, f, m, err))
-            return err->code;
-    }
     c->body = v;
-    return TIDE_OK;
+    return call_check_members(c, c->route->body, v, err);
 }
 
 static const struct json *member(const struct call *c, const char *name)
@@ -148,10 +154,15 @@ static const struct json *member(const struct call *c, const char *name)
     return m && m->type != JSON_NULL ? m : NULL;
 }
 
+static struct str in_query(struct call *c, const char *name)
+{
+    return c->http ? http_query(c->http, name) : (struct str){NULL, 0};
+}
+
 static enum tide_code check_required(struct call *c, struct tide_err *err)
 {
     for (const struct field *f = c->route->query; f && f->name; f++)
-        if (f->required && !http_query(c->http, f->name).ptr)
+        if (f->required && !member(c, f->name) && !in_query(c, f->name).ptr)
             return refuse(err, f->name, "is missing in the query");
     for (const struct field *f = c->route->body; f && f->name; f++)
         if (f->required && !member(c, f->name))
@@ -159,10 +170,71 @@ static enum tide_code check_required(struct call *c, struct tide_err *err)
     return TIDE_OK;
 }
 
+/* ---- over a WebSocket: what HTTP has in the path, the query and the body is one object ---- */
+
+/* Each parameter of the path, in order: {id}. */
+static struct str next_param(const char **rest)
+{
+    const char *open = strchr(*rest, '{');
+    struct str name = {open ? open + 1 : NULL, open ? strcspn(open + 1, "}") : 0};
+
+    *rest = open ? name.ptr + name.len : *rest;
+    return name;
+}
+
+static bool is_param(const struct route *r, struct str name)
+{
+    const char *rest = r->path;
+
+    for (struct str p = next_param(&rest); p.ptr; p = next_param(&rest))
+        if (str_eq(p, name))
+            return true;
+    return false;
+}
+
+static enum tide_code take_params(struct call *c, struct tide_err *err)
+{
+    static const struct field text = {.name = "", .type = FIELD_TEXT};
+    const char *rest = c->route->path;
+    size_t n = 0;
+
+    for (struct str p = next_param(&rest); p.ptr; p = next_param(&rest), n++) {
+        const struct json *m = c->body ? json_get(c->body, p) : NULL;
+        const char *name = arena_dup(c->arena, p).ptr;
+        struct tide_err ignored;
+
+        if (!m)
+            return refuse(err, name, "is missing in the payload");
+        if (check_member(c, &text, m, &ignored) || !json_text(c->arena, m).len)
+            return refuse(err, name, "is a text that is not empty");
+        c->params[n] = arena_dup(c->arena, json_text(c->arena, m));
+    }
+    return TIDE_OK;
+}
+
+static enum tide_code check_payload(struct call *c, struct tide_err *err)
+{
+    for (const struct json *m = c->body ? c->body->first : NULL; m; m = m->next) {
+        struct str name = json_key_text(c->arena, m);
+        const struct field *f = field_find(c->route->query, name);
+
+        f = f ? f : field_find(c->route->body, name);
+        if (is_param(c->route, name))
+            continue;
+        if (!f)
+            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is no member of this payload");
+        if (m->type != JSON_NULL && check_member(c, f, m, err))
+            return err->code;
+    }
+    return take_params(c, err) ? err->code : check_required(c, err);
+}
+
 enum tide_code call_check(struct call *c, struct tide_err *err)
 {
     struct checking k = {.c = c, .err = err};
 
+    if (!c->http)
+        return check_payload(c, err);
     if (!http_query_each(c->http, check_query, &k))
         return tide_fail(err, TIDE_INVALID, "the query is not escaped as it should be");
     if (k.code || check_body(c, err))
@@ -170,12 +242,15 @@ enum tide_code call_check(struct call *c, struct tide_err *err)
     return check_required(c, err);
 }
 
-/* ---- what was given ---- */
-
-static struct str in_query(struct call *c, const char *name)
+void call_run(struct call *c)
 {
-    return c->http ? http_query(c->http, name) : (struct str){NULL, 0};
+    struct tide_err err = {0};
+
+    if (call_check(c, &err) || c->route->run(c, &err)) /* else it has answered, and may be gone */
+        call_fail(c, &err);
 }
+
+/* ---- what was given ---- */
 
 const char *call_text(struct call *c, const char *name)
 {

@@ -55,8 +55,16 @@ enum tide_code call_expected_seq(struct call *c, int64_t *ret, struct tide_err *
 
 /* ---- the server's part ---- */
 
-/* TIDE_INVALID, with the field as its subject: unknown, missing, of the wrong type. Parses the body. */
+/*
+ * TIDE_INVALID, with the field as its subject: unknown, missing, of the wrong type. Parses the body. Over a WebSocket the body is
+ * there, and has the parameters of the path and of the query as members.
+ */
 enum tide_code call_check(struct call *c, struct tide_err *err) MUST_CHECK;
+/* The members of an object by themselves. */
+enum tide_code call_check_members(struct call *c, const struct field *table, const struct json *object,
+                                  struct tide_err *err) MUST_CHECK;
+/* Checks it and runs it. Once it has answered it may be gone. */
+void call_run(struct call *c);
 
 /* A problem document by itself, for what is refused before there is a call. */
 void problem_write(struct buf *out, const struct tide_err *err, int status);

@@ -50,3 +50,12 @@ const struct route *route_find(struct arena *a, struct str path, enum http_metho
         }
     return NULL;
 }
+
+const struct route *route_named(struct str action)
+{
+    for (size_t i = 0; route_tables[i]; i++)
+        for (const struct route *r = route_tables[i]; r->method; r++)
+            if (str_eq(action, str_from(r->action)))
+                return r;
+    return NULL;
+}

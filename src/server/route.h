@@ -59,6 +59,9 @@ struct route {
 extern const struct shape shape_problem;         /* what every failure is answered with */
 extern const struct route *const route_tables[]; /* ended by NULL; each ended by a row without a method */
 
+/* By its action; NULL: there is none. */
+const struct route *route_named(struct str action);
+
 /*
  * The route of a path, with its parameters unescaped in the arena. NULL: there is none; *ret_methods are those that this path has, 0:
  * it has none.

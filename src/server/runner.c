@@ -142,7 +142,7 @@ static bool has_room(void *arg)
     return true;
 }
 
-static void on_dropped(void *arg, const char *why)
+static void on_dropped(void *arg, enum feed_end why)
 {
     (void)why;
     let_go(arg);
@@ -152,7 +152,7 @@ static void on_dropped(void *arg, const char *why)
 static enum tide_code watch_begin(struct active *a, struct tide_err *err)
 {
     const struct follow what = {.session_id = a->id, .after = a->last_seq, .kinds = begin_kinds};
-    const struct follower_face face = {a, on_item, has_room, on_dropped};
+    const struct follower_face face = {.arg = a, .send = on_item, .has_room = has_room, .dropped = on_dropped};
     struct follower *one;
 
     if (follower_new(a->runner->feed, &what, &face, &one, &a->follower, err))

@@ -11,6 +11,7 @@
 
 #include "server/call.h"
 #include "server/feed.h"
+#include "server/peer.h"
 #include "server/workers.h"
 #include "server/writers.h"
 
@@ -51,27 +52,37 @@ static bool check_where(struct server *s, struct http_request *q)
     return true;
 }
 
+/* As a field, or, because pages cannot set one for a WebSocket, among the protocols that it offers. Without a pointer: none. */
+static struct str token_of(const struct http_request *q)
+{
+    struct str field = http_field(q, "Authorization");
+
+    if (!field.ptr)
+        return str_eq(q->path, STR(API_ROOT "/ws")) ? websocket_offered(q, "bearer.") : field;
+    if (field.len < 7 || strncasecmp(field.ptr, "Bearer ", 7) != 0)
+        return STR(""); /* given, and none */
+    return str_trim((struct str){field.ptr + 7, field.len - 7});
+}
+
 /* A token, or the same user on the unix socket. */
 static bool check_who(struct server *s, struct http_request *q, struct caller *ret)
 {
     static const char *const ask[] = {"WWW-Authenticate", "Bearer", NULL};
-    struct str field = http_field(q, "Authorization");
+    struct str token = token_of(q);
 
-    if (!field.ptr && q->by == HTTP_BY_UNIX && q->peer_uid == (int64_t)geteuid()) {
+    if (!token.ptr && q->by == HTTP_BY_UNIX && q->peer_uid == (int64_t)geteuid()) {
         *ret = (struct caller){.name = "local", .scopes = SCOPE_ALL};
         return true;
     }
-    if (!field.ptr)
+    if (!token.ptr)
         return answer_problem(q, 401, TIDE_DENIED, ask, "a token is needed: Authorization: Bearer TOKEN");
-    if (field.len < 7 || strncasecmp(field.ptr, "Bearer ", 7) != 0 ||
-        !access_check(s->access, str_trim((struct str){field.ptr + 7, field.len - 7}), ret))
+    if (!access_check(s->access, token, ret))
         return answer_problem(q, 401, TIDE_DENIED, ask, "this token is unknown, expired or revoked");
     return true;
 }
 
 static bool check_route(struct http_request *q, struct call *c)
 {
-    static const char *const names[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
     char allow[64] = "", why[120];
     unsigned methods;
     size_t n = 0;
@@ -79,9 +90,9 @@ static bool check_route(struct http_request *q, struct call *c)
     c->route = route_find(c->arena, q->path, q->method, c->params, &methods);
     if (!c->route && !methods)
         return answer_problem(q, 404, TIDE_NOT_FOUND, NULL, "there is no such address: GET /openapi.json lists them");
-    for (size_t i = 0; !c->route && i < sizeof names / sizeof names[0]; i++)
-        if (methods >> i & 1)
-            n += (size_t)snprintf(allow + n, sizeof allow - n, "%s%s", n ? ", " : "", names[i]);
+    for (unsigned m = 1; !c->route && m < HTTP_OTHER; m *= 2)
+        if (methods & m)
+            n += (size_t)snprintf(allow + n, sizeof allow - n, "%s%s", n ? ", " : "", http_method_name(m));
     if (!c->route)
         return answer_problem(q, 405, TIDE_INVALID, (const char *const[]){"Allow", allow, NULL},
                               "this address is not asked that way");
@@ -141,11 +152,7 @@ static bool begin(void *arg, struct http_request *q)
 
 static void run_call(void *arg)
 {
-    struct call *c = arg;
-    struct tide_err err = {0};
-
-    if (call_check(c, &err) || c->route->run(c, &err)) /* else it has answered, and may be gone */
-        call_fail(c, &err);
+    call_run(arg);
 }
 
 static void handle(void *arg, struct http_request *q)
@@ -230,6 +237,7 @@ enum tide_code server_start(tide_store *store, const struct server_options *opt,
     s->opt = *opt;
     s->workers = workers_new(WORKERS, QUEUE_MAX);
     s->writers = writers_new(store);
+    s->sockets = peers_new();
     s->http = http_server_new(&face, NULL);
     code = access_open(&s->access, err);
     s->feed = feed_new(store, s->access);
@@ -251,11 +259,14 @@ void server_stop(struct server *s)
         return;
     http_server_quiesce(s->http);
     runner_stop(s->runner, s->opt.stop_ms);
-    workers_free(s->workers);
+    websocket_loop_stop(s->sockets);
+    workers_stop(s->workers);
     writers_free(s->writers);
     feed_free(s->feed);
     runner_free(s->runner);
-    http_server_free(s->http);
+    http_server_free(s->http); /* until then it may give us requests */
+    workers_free(s->workers);
+    websocket_loop_free(s->sockets);
     access_close(s->access);
     arena_done(&s->arena);
     free(s);

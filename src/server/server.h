@@ -27,6 +27,7 @@ struct server {
     struct server_options opt;
     struct access *access;
     struct http_server *http;
+    struct websocket_loop *sockets;
     struct workers *workers;
     struct feed *feed;
     struct runner *runner;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Server-sent events: the feed of a session or of all, as text. `id:` is the seq or the position, so a reader that comes back with its
- * last one (Last-Event-ID, or ?after=) goes on where it was. What has no id is kept nowhere. A reader that does not read is cut off.
+ * last one (Last-Event-ID, or ?after=) goes on where it was. What has no id is kept nowhere. A reader that does not read is cut off: it
+ * has its position, and nothing was kept for it.
  */
 #include <stdio.h>
 
@@ -9,9 +10,8 @@
 #include "server/feed.h"
 #include "server/server.h"
 
-#define PENDING_MAX                                                                                                    \
-    ((size_t)1 << 20)           /* that was not sent yet; one event may be bigger than that only when nothing else is */
-#define ROOM ((size_t)64 << 10) /* less than that waits: there is room for more */
+#define ROOM ((size_t)256 << 10) /* less than that waits: there is room for more */
+#define PENDING_MAX (2 * ROOM)   /* that was not sent yet; a bigger event goes when nothing else waits */
 #define EVENT_MAX ((size_t)64 << 20)
 
 struct sse {
@@ -27,29 +27,48 @@ static const char *event_name(enum feed_what what)
     return what == FEED_EVENT ? NULL : names[what];
 }
 
+static int64_t id_of(const struct sse *s, const struct feed_item *item)
+{
+    return s->all ? item->pos : item->seq;
+}
+
+/* With an id, so that a reader that wants few events need not have the others looked through again. */
+static void put_heartbeat(const struct sse *s, const struct feed_item *item, struct buf *out)
+{
+    if (id_of(s, item))
+        buf_addf(out, "id: %lld\n", (long long)id_of(s, item));
+    buf_add_str(out, STR(": still here\n\n"));
+}
+
+static void put_frame(const struct sse *s, const struct feed_item *item, struct buf *out)
+{
+    const char *name = event_name(item->what);
+
+    if (item->what == FEED_EVENT || item->what == FEED_RESET)
+        buf_addf(out, "id: %lld\n", (long long)id_of(s, item));
+    if (name)
+        buf_addf(out, "event: %s\n", name);
+    buf_add_str(out, STR("data: "));
+    if (s->all && item->what == FEED_EVENT) { /* an event does not say of which session it is */
+        buf_add_str(out, STR("{\"session_id\":"));
+        json_quote(out, str_from(item->session_id));
+        buf_add_str(out, STR(","));
+        buf_add_str(out, (struct str){item->json.ptr + 1, item->json.len - 1});
+    } else {
+        buf_add_str(out, item->json);
+    }
+    buf_add_str(out, STR("\n\n"));
+}
+
 static bool send_frame(void *arg, const struct feed_item *item)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(EVENT_MAX + 256);
     const struct sse *s = arg;
-    const char *name;
 
     if (item->what == FEED_HEARTBEAT)
-        return http_stream_write(s->stream, STR(": still here\n\n"));
-    name = event_name(item->what);
-    if (item->what == FEED_EVENT || item->what == FEED_RESET)
-        buf_addf(&out, "id: %lld\n", (long long)(s->all ? item->pos : item->seq));
-    if (name)
-        buf_addf(&out, "event: %s\n", name);
-    buf_add_str(&out, STR("data: "));
-    if (s->all && item->what == FEED_EVENT) { /* an event does not say of which session it is */
-        buf_add_str(&out, STR("{\"session_id\":"));
-        json_quote(&out, str_from(item->session_id));
-        buf_add_str(&out, STR(","));
-        buf_add_str(&out, (struct str){item->json.ptr + 1, item->json.len - 1});
-    } else {
-        buf_add_str(&out, item->json);
-    }
-    buf_add_str(&out, STR("\n\n"));
+        put_heartbeat(s, item, &out);
+    else
+        put_frame(s, item, &out);
     return http_stream_write(s->stream, buf_view(&out));
 }
 
@@ -60,27 +79,46 @@ static bool has_room(void *arg)
     return http_stream_pending(s->stream) < ROOM;
 }
 
-static void dropped(void *arg, const char *why)
+static size_t pending(void *arg)
+{
+    const struct sse *s = arg;
+
+    return http_stream_pending(s->stream);
+}
+
+static void dropped(void *arg, enum feed_end why)
 {
     struct sse *s = arg;
 
-    http_stream_close(s->stream, why[0] != 0);
+    http_stream_close(s->stream, why != FEED_LEFT);
     free(s);
 }
 
-static const struct field stream_query[] = {
-    {.name = "after",
-     .type = FIELD_INT,
-     .help = "what comes behind this id; Last-Event-ID says the same, and wins [from now on]",
-     .min = 0},
-    {.name = "kinds", .type = FIELD_TEXT, .help = "only events of these kinds, separated by commas"},
+#define AFTER                                                                                                          \
+    {                                                                                                                  \
+        .name = "after", .type = FIELD_INT,                                                                            \
+        .help = "what comes behind this id; Last-Event-ID says the same, and wins [from now on]", .min = 0             \
+    }
+#define KINDS                                                                                                          \
+    {                                                                                                                  \
+        .name = "kinds", .type = FIELD_TEXT,                                                                           \
+        .help = "only events of these kinds, separated by commas; run. stands for all that begin so"                   \
+    }
+
+static const struct field session_query[] = {AFTER, KINDS, {.name = NULL}};
+
+static const struct field all_query[] = {
+    AFTER,
+    KINDS,
+    {.name = "session_ids", .type = FIELD_TEXT, .help = "only of these sessions, separated by commas"},
+    {.name = "task_id", .type = FIELD_TEXT, .help = "only of the sessions of this task"},
     {.name = NULL},
 };
 
-/* "a,b" to a list in the arena. */
-static const char *const *split_kinds(struct call *c)
+/* "a,b" to a list in the arena; NULL: not given. */
+static const char *const *split_list(struct call *c, const char *name)
 {
-    const char *text = call_text(c, "kinds");
+    const char *text = call_text(c, name);
     const char **list;
     size_t n = 1;
 
@@ -97,10 +135,15 @@ static const char *const *split_kinds(struct call *c)
 
 static enum tide_code follow(struct call *c, const char *session_id, struct tide_err *err)
 {
-    struct follow what = {
-        .session_id = session_id, .after = call_int(c, "after", -1), .kinds = split_kinds(c), .caller = c->caller};
+    struct follow what = {.session_id = session_id,
+                          .after = call_int(c, "after", -1),
+                          .kinds = split_list(c, "kinds"),
+                          .sessions = session_id ? NULL : split_list(c, "session_ids"),
+                          .task_id = session_id ? NULL : call_text(c, "task_id"),
+                          .caller = c->caller};
     struct str last = http_field(c->http, "Last-Event-ID");
     struct feed *feed = c->server->feed;
+    struct follower_face face = {.send = send_frame, .has_room = has_room, .dropped = dropped, .pending = pending};
     struct follower *one;
     struct sse *s;
     int64_t number;
@@ -110,7 +153,8 @@ static enum tide_code follow(struct call *c, const char *session_id, struct tide
                             "is the number of the last event");
     s = mem_zero(sizeof *s);
     s->all = !session_id;
-    if (follower_new(feed, &what, &(struct follower_face){s, send_frame, has_room, dropped}, &one, &number, err)) {
+    face.arg = s;
+    if (follower_new(feed, &what, &face, &one, &number, err)) {
         free(s);
         return err->code;
     }
@@ -138,9 +182,9 @@ static enum tide_code follow_all(struct call *c, struct tide_err *err)
 
 const struct route stream_routes[] = {
     {HTTP_GET, "/sessions/{id}/events", "session.follow", SCOPE_READ, follow_session,
-     "follow a session: its events as they are committed", stream_query, .flags = ROUTE_STREAMS,
+     "follow a session: its events as they are committed", session_query, .flags = ROUTE_STREAMS,
      .type = "text/event-stream"},
-    {HTTP_GET, "/events", "store.follow", SCOPE_READ, follow_all, "follow all sessions", stream_query,
+    {HTTP_GET, "/events", "store.follow", SCOPE_READ, follow_all, "follow all sessions", all_query,
      .flags = ROUTE_STREAMS, .type = "text/event-stream"},
     {.method = 0},
 };

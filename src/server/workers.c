@@ -94,16 +94,27 @@ size_t workers_queued(struct workers *w)
     return n;
 }
 
-void workers_free(struct workers *w)
+void workers_stop(struct workers *w)
 {
+    size_t started;
+
     if (!w)
         return;
     pthread_mutex_lock(&w->mu);
     w->stopping = true;
+    started = w->started;
+    w->started = 0;
     pthread_cond_broadcast(&w->more);
     pthread_mutex_unlock(&w->mu);
-    for (size_t i = 0; i < w->started; i++)
+    for (size_t i = 0; i < started; i++)
         pthread_join(w->threads[i], NULL);
+}
+
+void workers_free(struct workers *w)
+{
+    if (!w)
+        return;
+    workers_stop(w);
     pthread_cond_destroy(&w->more);
     pthread_mutex_destroy(&w->mu);
     free(w->threads);

@@ -69,7 +69,8 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
          " LEFT JOIN live l USING (sid) WHERE NOT s.hidden"},
         {"live_sessions", "SELECT count(*) FROM live"},
         {"held_sessions", "SELECT count(*) FROM live WHERE boot != 0"},
-        {"last_position", "SELECT coalesce(max(pos), 0) FROM events"},
+        {"last_position", "SELECT max(coalesce((SELECT max(pos) FROM events), 0),"
+                          " coalesce((SELECT value FROM meta WHERE key = 'position_floor'), 0))"},
         {"big_values", "SELECT count(*) FROM blobs"},
         {"snapshots", "SELECT count(*) FROM snapshots"},
         {"free_pages", "PRAGMA freelist_count"},

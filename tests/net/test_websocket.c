@@ -18,7 +18,7 @@ static struct world {
     struct websocket_loop *loop;
     int port;
     struct websocket *_Atomic ws;
-    atomic_int opened, closed;
+    atomic_int opened, closed, ticks;
 } w;
 
 static bool begin(void *arg, struct http_request *q)
@@ -41,8 +41,8 @@ static void handle(void *arg, struct http_request *q)
         http_answer(q, status, "text/plain", &body, NULL);
         return;
     }
-    assert_int_equal(websocket_accept(w.loop, q, websocket_offers(q, "test.v1") ? "test.v1" : NULL, NULL, &err),
-                     TIDE_OK);
+    if (websocket_accept(w.loop, q, websocket_offers(q, "test.v1") ? "test.v1" : NULL, NULL, &err))
+        http_answer(q, 503, NULL, NULL, NULL); /* it is being stopped */
 }
 
 static void over(void *arg, struct http_request *q)
@@ -75,15 +75,22 @@ static void closed(void *arg, struct websocket *ws)
     websocket_release(ws);
 }
 
+static void tick(void *arg, struct websocket *ws)
+{
+    (void)arg;
+    (void)ws;
+    w.ticks++;
+}
+
 static int start(void **state)
 {
     struct http_face face = {NULL, begin, handle, over};
-    struct websocket_face sockets = {NULL, opened, message, closed};
-    struct websocket_limits limits = {.message_bytes = 100000, .unsent_bytes = 1 << 20, .ping_ms = 300};
+    struct websocket_face sockets = {NULL, opened, message, closed, tick};
+    struct websocket_limits limits = {.message_bytes = 100000, .unsent_bytes = 1 << 20, .ping_ms = 300, .tick_ms = 10};
     struct tide_err err;
 
     (void)state;
-    w.opened = w.closed = 0;
+    w.opened = w.closed = w.ticks = 0;
     w.ws = NULL;
     w.loop = websocket_loop_new(&sockets, &limits);
     w.server = http_server_new(&face, NULL);
@@ -96,8 +103,9 @@ static int start(void **state)
 static int stop(void **state)
 {
     (void)state;
-    websocket_loop_free(w.loop);
+    websocket_loop_stop(w.loop);
     http_server_free(w.server);
+    websocket_loop_free(w.loop);
     assert_int_equal(w.opened, w.closed);
     return 0;
 }
@@ -335,6 +343,53 @@ static void one_who_does_not_read_is_bounded(void **state)
     close(fd);
 }
 
+static void pings_that_nobody_reads_end_the_connection(void **state)
+{
+    static unsigned char pings[6 * 1000];
+    int fd = open_client();
+    struct timeval patience = {.tv_sec = 1};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof pings; i += 6)
+        memcpy(pings + i, "\x89\x80\0\0\0", 6);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    for (int i = 0; i < 5000 && !w.closed; i++)
+        (void)!send(fd, pings, sizeof pings, MSG_NOSIGNAL);
+    for (int i = 0; i < 5000 && !w.closed; i++)
+        usleep(1000);
+    assert_int_equal(w.closed, 1);
+    close(fd);
+}
+
+/* However early it goes: whoever was told of it is told of its end, stop() looks. */
+static void one_that_is_gone_before_its_upgrade_leaves_nothing(void **state)
+{
+    struct linger reset = {.l_onoff = 1};
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        int fd = client();
+
+        assert_true(send(fd, HEAD KEY "\r\n", strlen(HEAD KEY "\r\n"), MSG_NOSIGNAL) > 0);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        close(fd);
+    }
+    close(open_client()); /* behind all of them */
+    for (int i = 0; i < 5000 && websocket_count(w.loop); i++)
+        usleep(1000);
+    assert_int_equal(websocket_count(w.loop), 0);
+}
+
+static void each_is_looked_at_now_and_then(void **state)
+{
+    int fd = open_client();
+
+    (void)state;
+    while (w.ticks < 3)
+        usleep(1000);
+    close(fd);
+}
+
 static void silent_ones_are_asked_and_dropped(void **state)
 {
     AUTO(buf_done) struct buf in = BUF_INIT(1 << 20);
@@ -377,6 +432,9 @@ int main(void)
         CASE(frame_without_a_mask_ends_the_connection),
         CASE(other_threads_send),
         CASE(one_who_does_not_read_is_bounded),
+        CASE(pings_that_nobody_reads_end_the_connection),
+        CASE(one_that_is_gone_before_its_upgrade_leaves_nothing),
+        CASE(each_is_looked_at_now_and_then),
         CASE(silent_ones_are_asked_and_dropped),
         CASE(the_end_says_goodbye),
     };
