@@ -63,8 +63,8 @@ struct http_limits {
 
 struct http_listen {
     const char *address, *port;    /* "127.0.0.1" or "::1", "0": any free port; NULL: not TCP */
-    int fd;                        /* a listening socket, which is taken over; -1: none */
-    bool is_unix;                  /* fd is one of a unix socket */
+    int fd;                        /* else: a bound socket, which is taken over, also where this fails */
+    bool shared;                   /* fd listens already, and is somebody else's as well: it is left open for them */
     const char *certificate, *key; /* PEM; NULL: no TLS */
 };
 

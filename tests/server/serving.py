@@ -46,7 +46,8 @@ class Server:
     def __init__(self, *options, store=None):
         self.dir = tempfile.TemporaryDirectory(prefix="tidemark-serve-")
         self.store = store or os.path.join(self.dir.name, "s.db")
-        self.env = dict(os.environ, XDG_STATE_HOME=self.dir.name + "/state", XDG_CONFIG_HOME=self.dir.name + "/config")
+        self.env = dict(os.environ, XDG_STATE_HOME=self.dir.name + "/state", XDG_CONFIG_HOME=self.dir.name + "/config",
+                        XDG_RUNTIME_DIR=self.dir.name)
         self.options = options
         self.port = 0
         self.start()
