@@ -72,7 +72,7 @@ static enum tide_code read_own(const char *const *names, struct certificate *c, 
     if (!user_state_path(OWN_NAME, true, c->path, sizeof c->path))
         return tide_fail(err, TIDE_DENIED,
                          "the state directory cannot be written, and the server's certificate belongs there: set "
-                         "XDG_STATE_HOME to a directory of yours, or give --tls-certificate and --tls-key");
+                         "XDG_STATE_HOME to a directory of yours, or name a certificate and its key");
     if (access(c->path, F_OK) && errno == ENOENT)
         return make_own(c->path, names, c, err);
     code = read_pem(c->path, PEM_SECRET, &c->pem, err);

@@ -51,10 +51,11 @@ static enum tide_code check_places(const struct listeners *l, struct tide_err *e
 {
     for (size_t i = 0; i < l->n; i++)
         if (!l->at[i].place.is_unix && !l->at[i].place.is_loopback && !l->tls)
-            return tide_fail(err, TIDE_DENIED,
-                             "%s is reached from other machines: that needs TLS; give --tls, or --tls-certificate and "
-                             "--tls-key, or listen on 127.0.0.1",
-                             l->at[i].place.address);
+            return tide_fail_of(
+                err, TIDE_DENIED, TIDE_SUBJECT_ARGUMENT, "tls",
+                "%s is reached from other machines: that needs TLS, with a certificate that you name or "
+                "with one of its own; or listen on 127.0.0.1",
+                l->at[i].place.address);
     return TIDE_OK;
 }
 

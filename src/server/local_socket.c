@@ -46,8 +46,7 @@ enum tide_code local_socket_path(const char *url, char *ret, size_t size, struct
         return TIDE_OK;
     if (user_state_path(below, true, ret, size))
         return TIDE_OK;
-    return tide_fail(
-        err, TIDE_DENIED,
-        "the state directory cannot be written: set XDG_STATE_HOME to a directory of yours, or name a socket "
-        "with --unix PATH");
+    return tide_fail(err, TIDE_DENIED,
+                     "the state directory cannot be written: set XDG_STATE_HOME to a directory of yours, or name a "
+                     "path for the socket");
 }

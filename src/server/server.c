@@ -147,8 +147,6 @@ static bool begin(void *arg, struct http_request *q)
     c->if_match = http_field(q, "If-Match");
     c->idempotency_key = http_field(q, "Idempotency-Key");
     q->user = c;
-    if (!s->ready) /* the first one may come before server_start() has returned */
-        return answer_problem(q, 503, TIDE_BUSY, NULL, "the server is starting: try again in a moment");
     if (!check_where(s, q) || (!is_open(q) && (!check_who(s, q, &c->caller) || !check_rate(s, q, &c->caller))) ||
         !check_route(q, c) || !check_body_type(q, c->route))
         return false;
@@ -206,11 +204,9 @@ enum tide_code server_start(struct server *s, tide_store *store, struct tide_err
     s->http = http_server_new(&face, &s->opt.limits);
     s->feed = feed_new(store, s->access);
     s->runner = runner_new(store, s->feed, &s->opt.runs);
-    if (runner_sweep(s->runner, err) || /* before anybody may ask */
-        listeners_open(&s->listeners, s->http, err) || runner_start(s->runner, err))
+    if (runner_sweep(s->runner, err) || runner_start(s->runner, err)) /* before anybody may ask */
         return err->code;
-    s->ready = true;
-    return TIDE_OK;
+    return listeners_open(&s->listeners, s->http, err);
 }
 
 #define RUNS_PERCENT 80 /* of the time to stop: what is left is for what is being answered */

@@ -33,8 +33,7 @@ struct server {
     struct runner *runner;
     struct listeners listeners;
     struct rate *rate, *guesses; /* of requests, by caller; of tokens that are none, by address */
-    atomic_bool ready;
-    atomic_int beats; /* server_beat() */
+    atomic_int beats;            /* server_beat() */
 };
 
 /* Everything is refused that would be unsafe, and every address is taken, while nobody is let in. `opt` is copied, its texts are not. */
