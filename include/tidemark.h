@@ -1082,7 +1082,7 @@ struct tide_agent_event {
     int failed;
     int64_t ms; /* how long the tool took */
     int attempt, attempts;
-    int64_t delay_ms;
+    int64_t delay_ms; /* of a notice: -1: the store cannot be written, and the run waits until it can */
     int64_t input_tokens, output_tokens, cached_tokens;
     double cost;
 };

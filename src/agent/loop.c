@@ -19,7 +19,8 @@
 int agent_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     struct tide_agent *a = arg;
-    struct tide_agent_event notice = {.what = TIDE_AGENT_NOTICE};
+    struct tide_agent_event notice = {.what = TIDE_AGENT_NOTICE,
+                                      .delay_ms = why && !a->opt.on_store_error_continue ? -1 : 0};
     char line[700];
 
     (void)waited_ms;

@@ -51,16 +51,6 @@ SHAPE(cancelled, "A session whose run was to end.", SESSION_ID("the session"),
        "how: there was nothing to end, it was ended, its process has ended it, or it lost the right to write",
        .words = "nothing done answered forced"});
 
-const char *cancelled_word(enum tide_cancelled how)
-{
-    static const char *const words[] = {[TIDE_CANCEL_NOTHING] = "nothing",
-                                        [TIDE_CANCEL_DONE] = "done",
-                                        [TIDE_CANCEL_ANSWERED] = "answered",
-                                        [TIDE_CANCEL_FORCED] = "forced"};
-
-    return words[how];
-}
-
 SHAPE(token, "A new token for what a session waits for.", SESSION_ID("the session"),
       {"token", SHAPE_TEXT, AT(token), SHAPE_OPTIONAL, "shown only here; missing: it was written to a descriptor"});
 

@@ -217,7 +217,6 @@ extern const struct shape shape_graph_diff;     /* struct graph_diff */
 extern const struct shape shape_trust;          /* struct trust_report */
 extern const struct shape shape_store_check, shape_doctor, shape_graph_check,
     shape_settings_check;                                         /* struct check_report */
-const char *cancelled_word(enum tide_cancelled how);              /* of shape_cancelled */
 extern const struct shape shape_stored_graph, shape_graph_stored; /* struct stored_graph */
 extern const struct shape shape_stored_graphs;                    /* struct graphs_listed */
 extern const struct shape shape_task;                             /* struct task_row */

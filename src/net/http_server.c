@@ -7,17 +7,14 @@
  */
 #include "net/http_internal.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/invariant.h"
 #include "base/thread.h"
+#include "net/listen.h"
 
 #define WATCH_MS 500 /* how exactly deadlines are kept */
 
@@ -170,10 +167,15 @@ static void *on_target(void *arg, const char *target, struct MHD_Connection *con
 
 static void refuse(struct http_exchange *x, int status, const char *why)
 {
+    const struct http_face *face = &x->listener->server->face;
     struct buf body = BUF_INIT(1024);
 
-    buf_addf(&body, "%s\n", why);
     x->listener->server->refused++;
+    if (face->refuse) {
+        face->refuse(face->arg, &x->request, status, why);
+        return;
+    }
+    buf_addf(&body, "%s\n", why);
     http_answer(&x->request, status, "text/plain; charset=utf-8", &body,
                 (const char *const[]){"Connection", "close", NULL});
 }
@@ -295,48 +297,6 @@ static void no_log(void *arg, const char *fmt, va_list args)
     (void)args;
 }
 
-static int bind_tcp(const struct http_listen *on, struct tide_err *err)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
-                    *list = NULL;
-    int fd = -1, failed, yes = 1;
-
-    failed = getaddrinfo(on->address, on->port, &hints, &list);
-    if (failed) {
-        tide_fail(err, TIDE_INVALID, "'%s' port '%s' is no address: %s", on->address, on->port, gai_strerror(failed));
-        return -1;
-    }
-    fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) ||
-        bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, SOMAXCONN)) {
-        failed = errno;
-        tide_fail(err,
-                  failed == EADDRINUSE ? TIDE_EXISTS
-                  : failed == EACCES   ? TIDE_DENIED
-                                       : TIDE_IO,
-                  "listen on %s port %s: %s", on->address, on->port, strerror(failed));
-        if (fd >= 0)
-            close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(list);
-    return fd;
-}
-
-static int port_of(int fd)
-{
-    struct sockaddr_storage at = {0};
-    socklen_t len = sizeof at;
-
-    if (getsockname(fd, (struct sockaddr *)&at, &len))
-        return 0;
-    if (at.ss_family == AF_INET6)
-        return ntohs(((struct sockaddr_in6 *)&at)->sin6_port);
-    return at.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)&at)->sin_port) : 0;
-}
-
 static struct MHD_Daemon *start_daemon(struct http_listener *l, int fd, const struct http_listen *on)
 {
     const struct http_limits *limits = &l->server->limits;
@@ -361,21 +321,24 @@ static struct MHD_Daemon *start_daemon(struct http_listener *l, int fd, const st
 enum tide_code http_server_listen(struct http_server *s, const struct http_listen *on, int *ret_port,
                                   struct tide_err *err)
 {
+    struct listen_place place;
     struct http_listener *l;
-    int fd = on->fd, port;
+    int fd = on->fd;
 
-    if (mhd_load(err))
+    if (mhd_load(err) || (on->address && listen_bind_tcp(on->address, on->port, &fd, err)))
         return err->code;
-    if (on->address)
-        fd = bind_tcp(on, err);
-    if (fd < 0)
+    if (listen_place_of(fd, &place, err) || (!on->shared && listen(fd, SOMAXCONN))) {
+        if (!err->code)
+            tide_fail(err, errno == EADDRINUSE ? TIDE_EXISTS : TIDE_IO, "listen on %s port %d: %s", place.address,
+                      place.port, strerror(errno));
+        close(fd);
         return err->code;
-    port = port_of(fd);
+    }
     l = mem_zero(sizeof *l);
     l->server = s;
     l->quiet_fd = -1;
-    l->inherited = !on->address;
-    l->by = on->is_unix ? HTTP_BY_UNIX : on->certificate ? HTTP_BY_TLS : HTTP_BY_TCP;
+    l->inherited = on->shared;
+    l->by = place.is_unix ? HTTP_BY_UNIX : on->certificate ? HTTP_BY_TLS : HTTP_BY_TCP;
     l->daemon = start_daemon(l, fd, on);
     if (!l->daemon) {
         close(fd);
@@ -387,7 +350,7 @@ enum tide_code http_server_listen(struct http_server *s, const struct http_liste
     l->next = s->listeners;
     s->listeners = l;
     if (ret_port)
-        *ret_port = port;
+        *ret_port = place.port;
     return TIDE_OK;
 }
 

@@ -52,6 +52,8 @@ struct http_face {
     bool (*begin)(void *arg, struct http_request *q); /* false: it has answered, and the body is not read */
     void (*handle)(void *arg, struct http_request *q);
     void (*over)(void *arg, struct http_request *q); /* the answer was sent, or the client is gone */
+    /* Instead of begin() and handle(), answers what is no request or too big. NULL: the server does, with a line of text. */
+    void (*refuse)(void *arg, struct http_request *q, int status, const char *why);
 };
 
 /* Zero: the default. */
@@ -63,8 +65,8 @@ struct http_limits {
 
 struct http_listen {
     const char *address, *port;    /* "127.0.0.1" or "::1", "0": any free port; NULL: not TCP */
-    int fd;                        /* a listening socket, which is taken over; -1: none */
-    bool is_unix;                  /* fd is one of a unix socket */
+    int fd;                        /* else: a bound socket, which is taken over, also where this fails */
+    bool shared;                   /* fd listens already, and is somebody else's as well: it is left open for them */
     const char *certificate, *key; /* PEM; NULL: no TLS */
 };
 

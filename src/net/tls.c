@@ -180,6 +180,27 @@ static enum tide_code check_pair(gnutls_x509_crt_t crt, gnutls_x509_privkey_t ke
     return TIDE_OK;
 }
 
+enum tide_code tls_pin(const char *certificate, char ret[TLS_PIN_SIZE], struct tide_err *err)
+{
+    gnutls_datum_t pem = {(unsigned char *)certificate, (unsigned)strlen(certificate)};
+    gnutls_x509_crt_t crt = NULL;
+    unsigned char digest[32];
+    size_t n = sizeof digest;
+    bool ok;
+
+    if (library_load(&library, err))
+        return err->code;
+    ok = !tls.x509_crt_init(&crt) && !tls.x509_crt_import(crt, &pem, GNUTLS_X509_FMT_PEM) &&
+         !tls.x509_crt_get_key_id(crt, GNUTLS_KEYID_USE_SHA256, digest, &n) && n == sizeof digest;
+    if (crt)
+        tls.x509_crt_deinit(crt);
+    if (!ok)
+        return tide_fail(err, TIDE_INVALID, "the certificate is no PEM certificate");
+    memcpy(ret, "sha256//", 8);
+    sodium_bin2base64(ret + 8, TLS_PIN_SIZE - 8, digest, n, sodium_base64_VARIANT_ORIGINAL);
+    return TIDE_OK;
+}
+
 enum tide_code tls_check_certificate(const char *certificate, const char *key,
                                      char ret_fingerprint[TLS_FINGERPRINT_SIZE], struct tide_err *err)
 {

@@ -16,6 +16,10 @@ enum tide_code tls_make_certificate(const char *const *names, struct buf *ret_ce
 enum tide_code tls_check_certificate(const char *certificate, const char *key,
                                      char ret_fingerprint[TLS_FINGERPRINT_SIZE], struct tide_err *err) MUST_CHECK;
 
+/* What clients pin: the digest of its public key, as curl's --pinnedpubkey takes it: "sha256//" and base64. */
+#define TLS_PIN_SIZE 53
+enum tide_code tls_pin(const char *certificate, char ret[TLS_PIN_SIZE], struct tide_err *err) MUST_CHECK;
+
 enum tide_code tls_sha1(struct str bytes, unsigned char ret[20], struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -8,8 +8,6 @@
 #include "server/server.h"
 #include "server/writers.h"
 
-#define BODY_DEPTH 64
-
 /* ---- checking ---- */
 
 static const struct field *field_find(const struct field *table, struct str name)
@@ -137,7 +135,8 @@ static enum tide_code check_body(struct call *c, struct tide_err *err)
     if (!c->http->body.len && !c->route->body)
         return TIDE_OK;
     if (c->http->body.len &&
-        json_parse(c->arena, buf_view(&c->http->body), &(struct json_limits){.max_depth = BODY_DEPTH}, &v, NULL, err))
+        json_parse(c->arena, buf_view(&c->http->body),
+                   &(struct json_limits){.max_depth = (unsigned)c->server->opt.max_depth}, &v, NULL, err))
         return tide_wrap(err, "the body is no JSON");
     if (v && v->type != JSON_OBJECT)
         return tide_fail(err, TIDE_INVALID, "the body is a JSON object");

@@ -8,6 +8,7 @@
 #include "engine/message_queue.h"
 #include "engine/resume.h"
 #include "engine/rollback.h"
+#include "engine/session_words.h"
 #include "engine/shapes.h"
 #include "server/call.h"
 #include "server/server.h"

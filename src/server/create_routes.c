@@ -8,6 +8,7 @@
 #include "engine/graph_file.h"
 #include "engine/graph_run.h"
 #include "engine/run_list.h"
+#include "engine/session_words.h"
 #include "engine/shapes.h"
 #include "engine/stored_graphs.h"
 #include "server/server.h"

@@ -2,13 +2,10 @@
 /* All routes, by file. */
 #include "server/route.h"
 
-extern const struct route store_routes[], session_routes[], change_routes[], stream_routes[], run_routes[];
-extern const struct route create_routes[], graph_routes[], task_routes[];
+extern const struct route change_routes[], create_routes[], graph_routes[], run_routes[], session_routes[],
+    store_routes[], stream_routes[], task_routes[], websocket_routes[];
 
-const struct route *const route_tables[] = {store_routes,  session_routes, change_routes, stream_routes, run_routes,
-                                            create_routes, graph_routes,   task_routes,   NULL};
-extern const struct route store_routes[], session_routes[], change_routes[], stream_routes[], run_routes[],
-    websocket_routes[];
-
-const struct route *const route_tables[] = {store_routes, session_routes,   change_routes, stream_routes,
-                                            run_routes,   websocket_routes, NULL};
+const struct route *const route_tables[] = {
+    store_routes, session_routes, create_routes, change_routes,    run_routes,
+    graph_routes, task_routes,    stream_routes, websocket_routes, NULL,
+};

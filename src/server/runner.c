@@ -173,9 +173,39 @@ static void publish(struct active *a, const struct streamed_event *event)
     feed_publish(a->runner->feed, FEED_TEXT, a->id, buf_view(&json));
 }
 
+static bool is_asked(struct active *a)
+{
+    bool asked;
+
+    pthread_mutex_lock(&a->mu);
+    asked = a->fn != NULL;
+    pthread_mutex_unlock(&a->mu);
+    return asked;
+}
+
+static void shut_down(struct active *a);
+
+/* The store cannot be written. What runs pauses until it can; what has not begun is refused: whoever asked is told, and asks again. */
+static void on_held(struct active *a)
+{
+    struct tide_err err = {0};
+
+    if (!is_asked(a))
+        return;
+    (void)!tide_fail_session(&err, TIDE_BUSY, a->id,
+                             "cannot be run: the store cannot be written, and nothing was begun; try again later");
+    tell(a, NULL, &err);
+    pthread_mutex_lock(&a->mu);
+    shut_down(a);
+    pthread_mutex_unlock(&a->mu);
+}
+
 static void on_agent_event(void *arg, const struct tide_agent_event *e)
 {
     struct streamed_event event;
+
+    if (e->what == TIDE_AGENT_NOTICE && e->delay_ms < 0)
+        on_held(arg);
 
     if (streamed_event_of_agent(&event, e))
         publish(arg, &event);
@@ -185,14 +215,21 @@ static void on_graph_event(void *arg, const struct tide_graph_event *e)
 {
     struct streamed_event event;
 
+    if (e->what == TIDE_GRAPH_NOTICE && e->delay_ms < 0)
+        on_held(arg);
+
     if (streamed_event_of_graph(&event, e))
         publish(arg, &event);
 }
 
 static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
-    const struct active *a = arg;
+    struct active *a = arg;
 
+    if (why && is_asked(a)) {
+        tell(a, NULL, why);
+        return 1;
+    }
     if (why && !waited_ms)
         log_write(TIDE_LOG_WARN, "the store cannot be written: the run pauses", log_text("session", a->id));
     return a->runner->stopping;
@@ -924,7 +961,9 @@ void runner_stop(struct runner *r, int64_t deadline_ms)
         pthread_join(r->thread, NULL);
     r->running = false;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += deadline_ms / 1000;
+    until.tv_nsec += deadline_ms % 1000 * 1000000;
+    until.tv_sec += deadline_ms / 1000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
     refuse_late(r);
     pthread_mutex_lock(&r->mu);
     ask_to_park(r);

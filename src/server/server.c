@@ -17,6 +17,8 @@
 
 #define WORKERS 4
 #define QUEUE_MAX 1024
+#define GUESSES_PER_SECOND 20
+#define GUESSES_AT_ONCE 400
 
 /* ---- before there is a call ---- */
 
@@ -44,10 +46,10 @@ static bool check_where(struct server *s, struct http_request *q)
 {
     struct str host = http_field(q, "Host"), origin = http_field(q, "Origin");
 
-    if (q->by != HTTP_BY_UNIX && !is_listed(s->hosts, host))
+    if (q->by != HTTP_BY_UNIX && !is_listed(s->listeners.hosts, host))
         return answer_problem(q, 421, TIDE_DENIED, NULL,
                               "this Host is not served here: use the address that the server printed");
-    if (origin.ptr && !is_listed(s->origins, origin))
+    if (origin.ptr && !is_listed(s->listeners.origins, origin))
         return answer_problem(q, 403, TIDE_DENIED, NULL, "pages of this Origin may not ask");
     return true;
 }
@@ -64,11 +66,16 @@ static struct str token_of(const struct http_request *q)
     return str_trim((struct str){field.ptr + 7, field.len - 7});
 }
 
+static bool answer_often(struct http_request *q, const char *why)
+{
+    return answer_problem(q, 429, TIDE_BUSY, (const char *const[]){"Retry-After", "1", NULL}, why);
+}
+
 /* A token, or the same user on the unix socket. */
 static bool check_who(struct server *s, struct http_request *q, struct caller *ret)
 {
     static const char *const ask[] = {"WWW-Authenticate", "Bearer", NULL};
-    struct str token = token_of(q);
+    struct str token = token_of(q), peer = str_from(q->peer);
 
     if (!token.ptr && q->by == HTTP_BY_UNIX && q->peer_uid == (int64_t)geteuid()) {
         *ret = (struct caller){.name = "local", .scopes = SCOPE_ALL};
@@ -76,9 +83,18 @@ static bool check_who(struct server *s, struct http_request *q, struct caller *r
     }
     if (!token.ptr)
         return answer_problem(q, 401, TIDE_DENIED, ask, "a token is needed: Authorization: Bearer TOKEN");
-    if (!access_check(s->access, token, ret))
+    if (!access_check(s->access, token, ret)) {
+        if (!rate_take(s->guesses, peer))
+            return answer_often(q, "too many tokens that are none came from this address");
         return answer_problem(q, 401, TIDE_DENIED, ask, "this token is unknown, expired or revoked");
+    }
     return true;
+}
+
+static bool check_rate(struct server *s, struct http_request *q, const struct caller *caller)
+{
+    return rate_take(s->rate, str_from(caller->name)) ||
+           answer_often(q, "this token asks more often than it may (server_max_requests_per_second)");
 }
 
 static bool check_route(struct http_request *q, struct call *c)
@@ -142,10 +158,8 @@ static bool begin(void *arg, struct http_request *q)
     c->if_match = http_field(q, "If-Match");
     c->idempotency_key = http_field(q, "Idempotency-Key");
     q->user = c;
-    if (!s->ready) /* the first one may come before server_start() has returned */
-        return answer_problem(q, 503, TIDE_BUSY, NULL, "the server is starting: try again in a moment");
-    if (!check_where(s, q) || (!is_open(q) && !check_who(s, q, &c->caller)) || !check_route(q, c) ||
-        !check_body_type(q, c->route))
+    if (!check_where(s, q) || (!is_open(q) && (!check_who(s, q, &c->caller) || !check_rate(s, q, &c->caller))) ||
+        !check_route(q, c) || !check_body_type(q, c->route))
         return false;
     return true;
 }
@@ -170,95 +184,64 @@ static void over(void *arg, struct http_request *q)
     (void)q;
 }
 
+static void refuse(void *arg, struct http_request *q, int status, const char *why)
+{
+    (void)arg;
+    answer_problem(q, status, status == 413 || status == 431 ? TIDE_TOO_BIG : TIDE_INVALID,
+                   (const char *const[]){"Connection", "close", NULL}, why);
+}
+
 /* ---- starting ---- */
 
-/* "localhost:7007", and the port left out where it is the usual one. */
-static const char *place(struct server *s, const char *before, const char *name)
-{
-    bool usual = s->port == (s->opt.certificate ? 443 : 80);
-
-    return usual ? arena_printf(&s->arena, "%s%s", before, name)
-                 : arena_printf(&s->arena, "%s%s:%d", before, name, s->port);
-}
-
-/* What a client that means this server puts into Host, and a page of it into Origin. */
-static void make_lists(struct server *s)
-{
-    static const char *const local[] = {"127.0.0.1", "localhost", "[::1]"};
-    const char *scheme = s->opt.certificate ? "https://" : "http://";
-    size_t n = 0, m = 0, more = 0, more_origins = 0;
-
-    while (s->opt.hosts && s->opt.hosts[more])
-        more++;
-    while (s->opt.origins && s->opt.origins[more_origins])
-        more_origins++;
-    s->hosts = arena_alloc(&s->arena, (more + 5) * sizeof *s->hosts);
-    s->origins = arena_alloc(&s->arena, (more + more_origins + 5) * sizeof *s->origins);
-    for (size_t i = 0; i < 3; i++) {
-        s->hosts[n++] = place(s, "", local[i]);
-        s->origins[m++] = place(s, scheme, local[i]);
-    }
-    for (size_t i = 0; i < more; i++)
-        s->hosts[n++] = s->opt.hosts[i];
-    for (size_t i = 0; i < more_origins; i++)
-        s->origins[m++] = s->opt.origins[i];
-    s->hosts[n] = s->origins[m] = NULL;
-}
-
-static bool is_loopback(const char *address)
-{
-    return strcmp(address, "::1") == 0 || strcmp(address, "localhost") == 0 || strncmp(address, "127.", 4) == 0;
-}
-
-static enum tide_code listen_all(struct server *s, struct tide_err *err)
-{
-    const struct server_options *o = &s->opt;
-    struct http_listen tcp = {
-        .address = o->address, .port = o->port, .fd = -1, .certificate = o->certificate, .key = o->key};
-
-    if (o->address && !is_loopback(o->address) && !o->certificate)
-        return tide_fail(err, TIDE_DENIED,
-                         "'%s' is reached from elsewhere: that needs TLS; give a certificate, or listen on 127.0.0.1",
-                         o->address);
-    if (o->address && http_server_listen(s->http, &tcp, &s->port, err))
-        return err->code;
-    make_lists(s);
-    return TIDE_OK;
-}
-
-enum tide_code server_start(tide_store *store, const struct server_options *opt, struct server **ret,
-                            struct tide_err *err)
+enum tide_code server_new(const struct server_options *opt, struct server **ret, struct tide_err *err)
 {
     struct server *s = mem_zero(sizeof *s);
-    struct http_face face = {s, begin, handle, over};
-    enum tide_code code;
 
-    s->store = store;
     s->opt = *opt;
+    s->rate = rate_new(opt->max_per_second, opt->max_per_second);
+    s->guesses = rate_new(GUESSES_PER_SECOND, GUESSES_AT_ONCE);
+    if (listeners_bind(&s->listeners, &opt->listen, err))
+        (void)server_stop(s);
+    else
+        *ret = s;
+    return err->code;
+}
+
+enum tide_code server_start(struct server *s, tide_store *store, struct tide_err *err)
+{
+    struct http_face face = {s, begin, handle, over, refuse};
+
+    if (access_open(&s->access, err))
+        return err->code;
+    s->store = store;
     s->workers = workers_new(WORKERS, QUEUE_MAX);
     s->writers = writers_new(store);
     s->sockets = peers_new();
-    s->http = http_server_new(&face, NULL);
-    code = access_open(&s->access, err);
+    s->http = http_server_new(&face, &s->opt.limits);
     s->feed = feed_new(store, s->access);
-    s->runner = runner_new(store, s->feed, &opt->runs);
-    code = code ? code : runner_sweep(s->runner, err); /* before anybody may ask */
-    code = code ? code : listen_all(s, err);
-    code = code ? code : runner_start(s->runner, err);
-    s->ready = !code;
-    if (code)
-        server_stop(s);
-    else
-        *ret = s;
-    return code;
+    s->runner = runner_new(store, s->feed, &s->opt.runs);
+    if (runner_sweep(s->runner, err) || runner_start(s->runner, err)) /* before anybody may ask */
+        return err->code;
+    return listeners_open(&s->listeners, s->http, err);
 }
 
-void server_stop(struct server *s)
+#define RUNS_PERCENT 80 /* of the time to stop: what is left is for what is being answered */
+
+enum server_stopped server_stop(struct server *s)
 {
+    struct runner_counts counts = {0};
+
     if (!s)
-        return;
-    http_server_quiesce(s->http);
-    runner_stop(s->runner, s->opt.stop_ms);
+        return SERVER_STOPPED;
+    listeners_hide(&s->listeners);
+    if (s->http)
+        http_server_quiesce(s->http);
+    if (s->runner) {
+        runner_stop(s->runner, s->opt.stop_ms * RUNS_PERCENT / 100);
+        runner_count(s->runner, &counts);
+    }
+    if (counts.active)
+        return SERVER_RUNS_LEFT;
     websocket_loop_stop(s->sockets);
     workers_stop(s->workers);
     writers_free(s->writers);
@@ -267,7 +250,28 @@ void server_stop(struct server *s)
     http_server_free(s->http); /* until then it may give us requests */
     workers_free(s->workers);
     websocket_loop_free(s->sockets);
+    listeners_done(&s->listeners);
     access_close(s->access);
-    arena_done(&s->arena);
+    rate_free(s->rate);
+    rate_free(s->guesses);
     free(s);
+    return SERVER_STOPPED;
+}
+
+static void beat(void *arg)
+{
+    struct server *s = arg;
+
+    s->beats = 0;
+}
+
+bool server_beat(struct server *s)
+{
+    if (s->beats)
+        return false;
+    s->beats = 1;
+    if (workers_post(s->workers, beat, s))
+        return true;
+    s->beats = 0;
+    return false;
 }

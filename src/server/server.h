@@ -7,19 +7,20 @@
 
 #include "net/http_server.h"
 #include "server/access.h"
+#include "server/listeners.h"
+#include "server/rate.h"
 #include "server/runner.h"
 #include "tidemark.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
 
 struct server_options {
-    const char *config;                        /* as of settings_find() */
-    const char *address, *port;                /* NULL: no TCP */
-    const char *certificate, *key;             /* PEM; NULL: no TLS */
-    const char *unix_path;                     /* NULL: no unix socket */
-    const char *const *hosts, *const *origins; /* further ones that are answered, ended by NULL */
+    const char *config; /* as of settings_find() */
+    struct listen_options listen;
+    struct http_limits limits;
+    int64_t max_depth, max_per_second; /* of a body; of one caller, 0: no limit */
     struct runner_options runs;
-    int64_t stop_ms; /* that what runs has to park */
+    int64_t stop_ms; /* within which server_stop() returns */
 };
 
 struct server {
@@ -32,16 +33,28 @@ struct server {
     struct feed *feed;
     struct runner *runner;
     struct writers *writers;
-    struct arena arena;
-    const char **hosts, **origins; /* exactly these */
-    int port;
-    atomic_bool ready;
+    struct listeners listeners;
+    struct rate *rate, *guesses; /* of requests, by caller; of tokens that are none, by address */
+    atomic_int beats;            /* server_beat() */
 };
 
-/* `store` stays the caller's. Everything is refused that would be unsafe. */
-enum tide_code server_start(tide_store *store, const struct server_options *opt, struct server **ret,
-                            struct tide_err *err) MUST_CHECK;
-/* No new connections; what is under way is finished. */
-void server_stop(struct server *s);
+/* Everything is refused that would be unsafe, and every address is taken, while nobody is let in. `opt` is copied, its texts are not. */
+enum tide_code server_new(const struct server_options *opt, struct server **ret, struct tide_err *err) MUST_CHECK;
+
+/*
+ * `store` stays the caller's. What happened while nobody was there is recorded, then everybody is let in. Whatever comes of it,
+ * server_stop() is the end.
+ */
+enum tide_code server_start(struct server *s, tide_store *store, struct tide_err *err) MUST_CHECK;
+
+enum server_stopped { SERVER_STOPPED, SERVER_RUNS_LEFT };
+/*
+ * No new work; what runs is asked to park, and what is asked is answered. SERVER_RUNS_LEFT: something runs on; the server and the store
+ * must stay as they are until the process ends, as if it were killed. Takes NULL.
+ */
+enum server_stopped server_stop(struct server *s);
+
+/* Whether requests are still worked on: asks for it, and tells whether what was asked the last time has happened. */
+bool server_beat(struct server *s);
 
 #endif

@@ -98,7 +98,7 @@ static void over(void *arg, struct http_request *q)
 
 static int start(void **state)
 {
-    struct http_face face = {NULL, begin, handle, over};
+    struct http_face face = {NULL, begin, handle, over, NULL};
     struct http_limits limits = {.body_bytes = 1000, .head_ms = 300, .body_ms = 300, .idle_ms = 3000};
     struct tide_err err;
 

@@ -84,7 +84,7 @@ static void tick(void *arg, struct websocket *ws)
 
 static int start(void **state)
 {
-    struct http_face face = {NULL, begin, handle, over};
+    struct http_face face = {NULL, begin, handle, over, NULL};
     struct websocket_face sockets = {NULL, opened, message, closed, tick};
     struct websocket_limits limits = {.message_bytes = 100000, .unsent_bytes = 1 << 20, .ping_ms = 300, .tick_ms = 10};
     struct tide_err err;
