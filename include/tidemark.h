@@ -1085,6 +1085,7 @@ struct tide_agent_event {
     int64_t delay_ms; /* of a notice: -1: the store cannot be written, and the run waits until it can */
     int64_t input_tokens, output_tokens, cached_tokens;
     double cost;
+    const struct tide_err *why; /* of a notice: trouble of the store, with what helps; else NULL */
 };
 typedef void tide_agent_event_fn(void *arg, const struct tide_agent_event *event);
 
@@ -1269,6 +1270,7 @@ struct tide_graph_event {
     enum tide_checkpoint_type checkpoint_type;
     const char *text, *checkpoint_id;
     const struct tide_agent_event *agent;
+    const struct tide_err *why; /* of a notice: trouble of the store, with what helps; else NULL */
 };
 /* Never two at a time, but on any thread. */
 typedef void tide_graph_event_fn(void *arg, const struct tide_graph_event *event);

@@ -33,6 +33,7 @@ int agent_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
                                    "degraded)"
                                  : ": paused until the store can be written");
         notice.text = line;
+        notice.why = why;
         agent_show(a, &notice);
     }
     return atomic_load(&a->stop) != STOP_NOT;

@@ -241,6 +241,20 @@ const char *err_text(struct arena *a, struct tide_err *err)
     return line_of(a, err, err->code ? hints_text(a, err->hints, HINTS) : NULL);
 }
 
+const char *trouble_text(struct arena *a, const char *line, const struct tide_err *why)
+{
+    const char *helps = why ? hints_text(a, why->hints, HINTS) : NULL;
+
+    return helps ? arena_printf(a, "%s: %s", line, helps) : line;
+}
+
+void say_store_trouble(const struct tide_err *why, const char *then)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
+    say("%s", trouble_text(&a, arena_printf(&a, "%s: %s", why->msg, then), why));
+}
+
 void err_hint_next(struct tide_err *err, const struct tide_next *next)
 {
     for (; next && next->action && !err->hints[HINTS - 1].action; next++) {

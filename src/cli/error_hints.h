@@ -28,6 +28,12 @@ void err_say_json(const struct tide_err *err);
 /* Instead of them: what to do, in words. */
 void err_advise(struct tide_err *err, const char *advice);
 
+/* A notice of trouble with what helps against it; `why` NULL: as it is. In the arena, or the notice itself. */
+const char *trouble_text(struct arena *a, const char *line, const struct tide_err *why);
+
+/* What failed, what comes of that, and what helps, on standard error. */
+void say_store_trouble(const struct tide_err *why, const char *then);
+
 /* A notice, with the options that change it: "… (to change: --model m)"; `change` NULL: none. In the arena. */
 const char *offer_text(struct arena *a, const char *line, const char *change);
 

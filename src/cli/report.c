@@ -184,10 +184,10 @@ static void on_notice(void *arg, enum program_notice what, size_t n, const char 
 static void on_trouble(void *arg, const struct tide_err *why)
 {
     if (why)
-        say("%s: %s", why->msg,
-            ((const struct program_run *)arg)->degrade
-                ? "pure work continues in memory until the store can be written (durability: degraded)"
-                : "the run pauses and continues by itself when the store can be written");
+        say_store_trouble(why,
+                          ((const struct program_run *)arg)->degrade
+                              ? "pure work continues in memory until the store can be written (durability: degraded)"
+                              : "the run pauses and continues by itself when the store can be written");
     else
         say("the store can be written again: the run continues");
 }

@@ -69,9 +69,18 @@ static void offer_change(void *arg, const char *line, const char *change)
     say("%s", offer_text(&a, line, change));
 }
 
+static void warn_of_trouble(void *arg, const char *line, const struct tide_err *why)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
+    (void)arg;
+    say("%s", trouble_text(&a, line, why));
+}
+
 enum tide_code cli_setup_open(struct cli *cli, struct agent_setup *ret_setup, struct tide_err *err)
 {
     ret_setup->tell = offer_change;
+    ret_setup->tell_trouble = warn_of_trouble;
     ret_setup->store = cli->store;
     return cli_settings_open(cli, &ret_setup->settings, err) ? err->code : open_log(cli, &ret_setup->settings, err);
 }
@@ -149,7 +158,7 @@ int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms)
     if (!why)
         say("the store can be written again: the run continues");
     else if (!waited_ms)
-        say("%s: the run pauses and continues by itself when the store can be written", why->msg);
+        say_store_trouble(why, "the run pauses and continues by itself when the store can be written");
     return stop_signal != 0;
 }
 

@@ -28,6 +28,7 @@ struct agent_setup {
     struct tide_agent_options opt;
     /* What is to be known besides, with opt.arg. `change`: the arguments of TIDE_ACTION_REPEAT that change it; NULL: none */
     void (*tell)(void *arg, const char *line, const char *change);
+    void (*tell_trouble)(void *arg, const char *line, const struct tide_err *why); /* of the store; NULL: tell() */
 };
 
 /* The settings must be open. Callbacks are set in `opt` by the caller. */

@@ -135,11 +135,17 @@ static bool is_stopped(const struct chat_session *c)
 static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     const struct chat_session *c = arg;
+    char line[sizeof((struct tide_err *)NULL)->msg + 100];
 
-    if (!why)
+    if (!why) {
         agent_setup_tell(&c->setup, "the store can be written again: continuing");
-    else if (!waited_ms)
-        agent_setup_tell(&c->setup, "%s: paused until the store can be written", why->msg);
+    } else if (!waited_ms) {
+        snprintf(line, sizeof line, "%s: paused until the store can be written", why->msg);
+        if (c->setup.tell_trouble)
+            c->setup.tell_trouble(c->setup.opt.arg, line, why);
+        else
+            agent_setup_tell(&c->setup, "%s", line);
+    }
     return is_stopped(c);
 }
 

@@ -151,11 +151,11 @@ static void tell_all(struct exec *x)
     x->told_ns = exec_now_ns(x);
 }
 
-void exec_tell_now(struct exec *x, const char *text, bool held)
+void exec_tell_now(struct exec *x, const char *text, bool held, const struct tide_err *why)
 {
     if (x->opt->event)
-        x->opt->event(x->opt->arg,
-                      &(struct tide_graph_event){.what = TIDE_GRAPH_NOTICE, .text = text, .delay_ms = held ? -1 : 0});
+        x->opt->event(x->opt->arg, &(struct tide_graph_event){
+                                       .what = TIDE_GRAPH_NOTICE, .text = text, .delay_ms = held ? -1 : 0, .why = why});
 }
 
 static void tick_clock(struct exec *x)

@@ -220,8 +220,8 @@ void exec_notice_edge(struct exec *x, const char *from, const char *to, const ch
 void exec_notice(struct exec *x, const char *node, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* For struct tide_run_options: says when trouble of the store begins and is over; gives up when the graph is stopped. */
 int exec_trouble(void *exec, const struct tide_err *why, int64_t waited_ms);
-void exec_tell_now(struct exec *x, const char *text,
-                   bool held); /* of trouble with the store: it cannot wait until it is stored */
+/* Of trouble with the store (NULL: it is over): it cannot wait until it is stored. */
+void exec_tell_now(struct exec *x, const char *text, bool held, const struct tide_err *why);
 void exec_keep(struct exec *x, const struct spec_node *n,
                int64_t ms);                                  /* it is complete: how soon that is to be on disk */
 bool exec_touches(const struct spec_node *n);                /* the world outside, by itself */

@@ -425,7 +425,7 @@ int exec_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
                  held ? "the run pauses and continues by itself when the store can be written"
                       : "pure work continues in memory until the store can be written (durability: degraded)");
     if (before != (why != NULL)) /* once, however many are held */
-        exec_tell_now(x, why ? text : "the store can be written again: continuing", held);
+        exec_tell_now(x, why ? text : "the store can be written again: continuing", held, why);
     return atomic_load(&x->g->stop) != GRAPH_GO_ON;
 }
 

@@ -103,16 +103,45 @@ TIDEMARK_STORE=$(store_at "$work/locked")
 export TIDEMARK_STORE
 tidemark sessions new --id one >/dev/null
 if on_files; then lock=locked.files/lock; else lock=locked.db-mark; fi
+# A run of each kind is at work when that happens; one more begins meanwhile.
+declare -A runs
+work_until_go() {
+    echo "touch $work/$1.begun; until [ -e $work/go ]; do sleep 0.05; done"
+}
+begin() {
+    local whose=$1
+    shift
+    "$TIDE_BIN" "$@" >"$whose.out" 2>"$whose.err" </dev/null &
+    runs[$whose]=$!
+}
+echo "{\"turns\":[{\"calls\":[{\"name\":\"bash\",\"args\":{\"command\":\"$(work_until_go chat)\"}}]},{\"text\":\"Done.\"}]}" >chat.json
+echo "{\"tidemark_graph\":1,\"id\":\"g\",\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":\"function\",\"program\":[\"sh\",\"-c\",\"$(work_until_go graph); echo '{}'\"]}]}" >graph.json
+begin chat chat --script chat.json --yes -p go
+begin graph run graph.json
+begin program exec -- sh -c "$(work_until_go program); '$TIDE_BIN' step x -- true"
+for whose in chat graph program; do check "$whose: it is at work" wait_for test -e $whose.begun; done
 flock --no-fork "$lock" sh -c 'echo held >held; exec sleep 300' &
 holder=$!
 check 'it holds the lock' wait_for test -s held
 kill -STOP $holder
+touch go
+begin new exec -- true
 tidemark sessions new >out 2>err && got=0 || got=$?
 check_is 'a stopped one: refused' 6 "$got"
 check 'it says what helps' holds "\`kill -CONT $holder\`" <err
 check_is 'and not to wait for it' 0 "$(grep -c 'try again when' err)"
+blocked='chat graph program new'
+on_files && blocked=new # sessions that are there have locks of their own
+for whose in $blocked; do
+    check "$whose: says who it is, that it pauses, and what helps" \
+        wait_for grep -q "process $holder .*is stopped .*pause.*: \`kill -CONT $holder\` lets it continue" $whose.err
+done
 end_holder
 wait $holder 2>/dev/null
+for whose in chat graph program new; do
+    wait "${runs[$whose]}"
+    check_is "$whose: then it completes" 0 $?
+done
 check 'then it goes on' tidemark sessions new
 default_store
 

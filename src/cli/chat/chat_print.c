@@ -57,13 +57,15 @@ static bool is_logged(const struct chat_printing *p)
 
 static void tell_event(struct chat_printing *p, const struct tide_agent_event *e)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
     if (is_logged(p))
         return;
     if (e->what == TIDE_AGENT_RETRY)
         say("attempt %d of %d in %.1f s: %.*s", e->attempt, e->attempts, (double)e->delay_ms / 1000, (int)e->text_len,
             e->text);
     else if (e->what == TIDE_AGENT_NOTICE)
-        say("%.*s", (int)e->text_len, e->text);
+        say("%s", trouble_text(&a, e->text, e->why));
 }
 
 /* Wherever it is, also in the middle of a tool. */

@@ -103,6 +103,13 @@ static void stop_if_told(struct screen *s)
     }
 }
 
+static void show_warning(struct screen *s, const struct tide_agent_event *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
+    view_warning(s->view, trouble_text(&a, e->text, e->why));
+}
+
 static void on_event(void *arg, const struct tide_agent_event *e)
 {
     struct screen *s = arg;
@@ -141,7 +148,7 @@ static void on_event(void *arg, const struct tide_agent_event *e)
         add_usage(s, e);
         break;
     case TIDE_AGENT_NOTICE:
-        view_warning(s->view, e->text);
+        show_warning(s, e);
         break;
     }
 }
@@ -452,6 +459,14 @@ static void tell_line(void *arg, const char *line, const char *change)
     view_notice(s->view, offer_text(&a, line, change));
 }
 
+static void tell_trouble(void *arg, const char *line, const struct tide_err *why)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct screen *s = arg;
+
+    view_notice(s->view, trouble_text(&a, line, why));
+}
+
 static bool is_stopped(void *arg)
 {
     const struct screen *s = arg;
@@ -477,6 +492,7 @@ static enum tide_code begin_screen(struct screen *s, struct cli *cli, const stru
     if (!config_text(s->chat.core.setup.settings.config, "log_file")) /* it would be drawn into the conversation */
         tide_log_set(TIDE_LOG_OFF, NULL, NULL);
     s->chat.core.setup.tell = tell_line;
+    s->chat.core.setup.tell_trouble = tell_trouble;
     s->chat.core.stopped = is_stopped;
     if (chat_store(&s->chat, err) || ((want->resume || want->latest) && chat_resume(&s->chat, err)))
         return err->code;

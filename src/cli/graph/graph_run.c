@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/error_hints.h"
 #include "cli/graph/graph_view_internal.h"
 #include "cli/signals.h"
 #include "terminal/progress.h"
@@ -51,8 +52,27 @@ enum tide_code graph_given(struct cli *cli, tide_graph *graph, const char *id, c
 
 /* ---- while it runs ---- */
 
-static void on_event(void *arg, const struct tide_graph_event *e)
+/* Trouble of the store is shown with what helps against it. */
+static struct tide_graph_event with_help(struct arena *a, const struct tide_graph_event *e,
+                                         struct tide_agent_event *agent)
 {
+    struct tide_graph_event shown = *e;
+
+    shown.text = trouble_text(a, e->text, e->why);
+    if (e->agent && e->agent->why) {
+        *agent = *e->agent;
+        agent->text = trouble_text(a, agent->text, agent->why);
+        agent->text_len = strlen(agent->text);
+        shown.agent = agent;
+    }
+    return shown;
+}
+
+static void on_event(void *arg, const struct tide_graph_event *told)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct tide_agent_event agent;
+    const struct tide_graph_event shown = with_help(&a, told, &agent), *e = &shown;
     struct graph_driving *d = arg;
 
     if (!atomic_exchange(&d->announced, true)) { /* not before it is taken: a refusal is one line */
