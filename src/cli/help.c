@@ -58,7 +58,7 @@ static void print_row(struct out *out, enum color color, const char *name, int w
         outf(out, "\n%*s", at, "");
     else
         outf(out, "%*s", at - used - 2, "");
-    wrap_beside(&out->text, str_from(text), at, columns);
+    wrap_beside(&out->text, str_from(text), at, at, columns);
     outf(out, "\n");
 }
 

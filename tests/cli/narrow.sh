@@ -91,6 +91,8 @@ check 'an offered command is one line' grep -qx '  tidemark resume a-program-wit
 at 40 exec --session a-program-with-a-rather-long-name -- false >narrow
 check 'also in a sentence' grep -q '`tidemark resume a-program-with-a-rather-long-name`' narrow
 fits 'sessions show' sessions show a-deployment-that-waits
+at 80 sessions show a-deployment-that-waits >narrow
+check 'a long value goes on below itself' eval "grep -A1 '^why ' narrow | grep -q '^             [a-z0-9]'"
 fits 'sessions checkpoints' sessions checkpoints a-deployment-that-waits
 fits 'a transcript' sessions transcript a-deployment-that-waits
 fits 'doctor' doctor
