@@ -199,7 +199,7 @@ static bool is_named(const char *msg, const char *option, const char *name)
     char operand[64];
     size_t n = 0;
 
-    for (; name[n] && n < sizeof(operand) - 1; n++)
+    for (; n < sizeof(operand) - 1 && name[n]; n++)
         operand[n] = (char)toupper((unsigned char)name[n]);
     operand[n] = '\0';
     return strstr(msg, option) || strstr(msg, operand);
