@@ -107,12 +107,25 @@ static const char *next_option(void *arg)
     return n->global->name ? n->global++->name : NULL;
 }
 
+/* The command of this name in a group; NULL: none has one. */
+static const struct command *in_a_group(const char *name)
+{
+    for (const struct command *const *c = commands; *c; c++)
+        if ((*c)->group && !(*c)->hidden && strcmp((*c)->name, name) == 0)
+            return *c;
+    return NULL;
+}
+
 static enum tide_code unknown_command(const struct args *args, const char *word, struct tide_err *err)
 {
+    const struct command *grouped = args->group ? NULL : in_a_group(word);
     struct names n = {.group = args->group, .command = commands, .next_group = args->group ? NULL : command_groups};
     const char *near = nearest(word, next_command, &n);
     const char *space = args->group ? " " : "", *group = args->group ? args->group->name : "";
 
+    if (grouped)
+        return tide_fail(err, TIDE_INVALID, "unknown command '%.40s': did you mean '%s %s'?", word, grouped->group,
+                         grouped->name);
     if (near)
         return tide_fail(err, TIDE_INVALID, "unknown command '%s%s%.40s': did you mean '%s%s%s'?", group, space, word,
                          group, space, near);

@@ -89,7 +89,7 @@ static const char *effect_of(struct arena *a, const struct tide_hint *h)
         {TIDE_ACTION_WHY, "", "explains its status"},
         {TIDE_ACTION_SHOW_LOG, "to", "shows what is intact before it"},
         {TIDE_ACTION_SHOW_LOG, "", "shows all of it"},
-        {TIDE_ACTION_SHOW_TIMELINE, "", "shows what did"},
+        {TIDE_ACTION_SHOW_TIMELINE, "", "shows what happened"},
         {TIDE_ACTION_DELETE, "", "removes what is left of it"},
         {TIDE_ACTION_FORK, "", "creates a fork there, to inspect"},
         {TIDE_ACTION_ROLLBACK, "", "restores it"},
@@ -199,7 +199,7 @@ static bool is_named(const char *msg, const char *option, const char *name)
     char operand[64];
     size_t n = 0;
 
-    for (; name[n] && n < sizeof(operand) - 1; n++)
+    for (; n < sizeof(operand) - 1 && name[n]; n++)
         operand[n] = (char)toupper((unsigned char)name[n]);
     operand[n] = '\0';
     return strstr(msg, option) || strstr(msg, operand);

@@ -58,7 +58,7 @@ static void print_row(struct out *out, enum color color, const char *name, int w
         outf(out, "\n%*s", at, "");
     else
         outf(out, "%*s", at - used - 2, "");
-    wrap_beside(&out->text, str_from(text), at, columns);
+    wrap_beside(&out->text, str_from(text), at, at, columns);
     outf(out, "\n");
 }
 
@@ -93,7 +93,7 @@ static void print_command(struct out *out, const struct command *c)
     char left[64];
 
     snprintf(left, sizeof(left), "%s%s%s", c->group ? c->group : "", c->group ? " " : "", c->name);
-    print_row(out, COLOR_BOLD, left, 26, c->help);
+    print_row(out, COLOR_BOLD, left, 28, c->help);
 }
 
 static void print_group_rows(struct out *out, const char *group)

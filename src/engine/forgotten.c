@@ -54,9 +54,7 @@ static enum tide_code refuse_name(const struct findings *f, const char *name, bo
         tide_fail(err, TIDE_INVALID, "'%.100s' is a failure of the whole store, which cannot be forgotten", name);
     else
         tide_fail(err, TIDE_NOT_FOUND,
-                  forget ? "nothing to complain of was found by the name '%.100s'"
-                         : "nothing of the name '%.100s' is forgotten",
-                  name);
+                  forget ? "there is no finding named '%.100s'" : "no forgotten finding is named '%.100s'", name);
     tide_about(err, TIDE_SUBJECT_ARGUMENT, argument);
     return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"%s\":false", argument);
 }

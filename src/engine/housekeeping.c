@@ -81,7 +81,7 @@ static int look_at_session(void *arg, const struct head *h, const struct state *
     *f = (struct housekeeping_found){.seq = s ? h->last_seq : 0, .updated_ms = s ? h->updated_ms : 0};
     snprintf(f->id, sizeof f->id, "%s", h->id);
     if (s)
-        CUT(f->title, info_text(&a, &s->info, STR("title")));
+        CUT(f->title, info_text(&a, &s->info, map_get(&s->info.fields, STR("title")) ? STR("title") : STR("agent")));
     session_status(f->status,
                    &(struct tide_session_info){.status = st.status, .outcome = st.outcome, .reason = st.reason});
     return 0;

@@ -19,7 +19,7 @@ struct housekeeping_filter {
 };
 
 struct housekeeping_found {
-    char id[TIDE_ID_SIZE], title[80], status[80];
+    char id[TIDE_ID_SIZE], title[80], status[80]; /* title: the agent of one without */
     int64_t seq, updated_ms;
     bool deleted;
     struct tide_err kept; /* why it was not; code 0 when it was, or was not tried */

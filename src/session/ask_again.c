@@ -60,6 +60,15 @@ static enum tide_code refuse_other(struct tide_session *s, const char *name, str
     return tide_hint(err, TIDE_ACTION_SHOW_TIMELINE, s->head.id);
 }
 
+/* By its name; a question of a graph has the number of the node's visit behind it, which need not be given. */
+static bool is_denied(const struct denied *d, const char *name)
+{
+    size_t n = strlen(name);
+
+    return d->name && n && strncmp(d->name, name, n) == 0 &&
+           (!d->name[n] || (d->name[n] == '#' && !strchr(d->name + n + 1, '#')));
+}
+
 /* Everything that can be refused, before anything is written. */
 static enum tide_code check_question(struct tide_session *s, const char *name, struct tide_err *err)
 {
@@ -72,7 +81,7 @@ static enum tide_code check_question(struct tide_session *s, const char *name, s
     if (code)
         return code;
     d = &s->state->ledger.denied;
-    if (!d->name || !name || strcmp(d->name, name) != 0)
+    if (!is_denied(d, name ? name : ""))
         return refuse_other(s, name ? name : "", err);
     if (d->then) {
         tide_fail(err, TIDE_INVALID, "question '%.100s' cannot be asked again: %s after its answer", name, d->then);

@@ -599,8 +599,8 @@ static enum tide_code refuse_waiting(const struct tide_session *s, const struct 
 static enum tide_code refuse_cancelled(const struct tide_session *s, const struct status *st, struct tide_err *err)
 {
     tide_fail_session(err, TIDE_CANCELLED, s->head.id, "was cancelled: it is not resumed automatically");
-    if (st->is_resumable)
-        tide_hint(err, TIDE_ACTION_RESUME, s->head.id);
+    if (st->is_resumable && st->next_count) /* past a step that may have happened, if it was stopped inside one */
+        action_hint(err, s->head.id, &st->next[0]);
     return tide_hint_with(err, TIDE_ACTION_START, s->head.id, "\"new_run\":true");
 }
 

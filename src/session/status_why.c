@@ -161,11 +161,14 @@ static void say_interrupted_startup(const struct subject *o)
         say(o->st, is_leftover(o) ? " does not respond (it may be stopped)" : " is gone");
         say_when(o->st, "; its last event was at ", o->state->ts_ms);
     } else {
-        if (r->by_person)
-            say(o->st, "a person stopped it, so it is not resumed automatically");
-        else
+        if (r->by_person) {
+            say(o->st, "a person stopped it");
+            say_when(o->st, " at ", r->ended_ms);
+            say(o->st, ", so it is not resumed automatically");
+        } else {
             say_reason(o->st, "it was interrupted: ");
-        say_when(o->st, strcmp(o->st->reason, "process_restart") == 0 ? ", detected at " : ", at ", r->ended_ms);
+            say_when(o->st, strcmp(o->st->reason, "process_restart") == 0 ? ", detected at " : ", at ", r->ended_ms);
+        }
         if (r->error_message)
             say_quoted(o->st, ": ", r->error_message);
     }

@@ -155,6 +155,9 @@ void out_colored(struct out *out, enum color color, const char *text)
     buf_add_str(&out->text, str_from(color == COLOR_NONE ? "" : color_code(out, COLOR_NONE)));
 }
 
+#define FIELD_AT 13     /* column of a value */
+#define FIELD_NARROW 60 /* with fewer columns its further lines are not that far to the right */
+
 static void out_name(struct out *out, const char *name)
 {
     outf(out, "%s%-12s%s ", color_code(out, COLOR_DIM), name, color_code(out, COLOR_NONE));
@@ -162,10 +165,14 @@ static void out_name(struct out *out, const char *name)
 
 void out_field(struct out *out, const char *name, const char *value)
 {
+    AUTO(buf_done) struct buf clean = BUF_INIT(out->text.max);
+    int columns = out->tty && !out->data ? terminal_columns(STDOUT_FILENO) : INT_MAX;
+
     if (!value)
         return;
     out_name(out, name);
-    out_value(out, value);
+    name_fit(&clean, str_from(value), INT_MAX);
+    wrap_beside(&out->text, buf_view(&clean), FIELD_AT, columns < FIELD_NARROW ? 2 : FIELD_AT, columns);
     buf_add_char(&out->text, '\n');
 }
 

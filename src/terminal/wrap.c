@@ -109,9 +109,9 @@ void wrap_text(struct buf *out, struct str text, int columns)
     }
 }
 
-void wrap_beside(struct buf *out, struct str line, int at, int columns)
+void wrap_beside(struct buf *out, struct str line, int at, int indent, int columns)
 {
-    wrap_line(out, line, columns, (size_t)at, at);
+    wrap_line(out, line, columns, (size_t)indent, at);
 }
 
 void out_wrap(struct out *out, size_t from)

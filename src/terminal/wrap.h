@@ -16,7 +16,7 @@ void out_wrap(struct out *out, size_t from);
 /* Appends `text` in lines of at most so many columns; a word that is longer keeps a line of its own. */
 void wrap_text(struct buf *out, struct str text, int columns);
 
-/* The same for one line that begins at column `at`; those below begin there, too. */
-void wrap_beside(struct buf *out, struct str line, int at, int columns);
+/* The same for one line that begins at column `at`; those below begin at `indent`. */
+void wrap_beside(struct buf *out, struct str line, int at, int indent, int columns);
 
 #endif

@@ -99,7 +99,7 @@ tidemark run only.json --session only --no-input >/dev/null 2>&1
 tidemark resume only --input no >/dev/null 2>&1
 check_is 'a graph that ended there' completed "$(shown only '$.outcome')"
 check_is 'is offered it' "resume only --ask-again 'ok#1'" "$(tidemark why only | sed -n 's/^  tidemark \(sessions \)\{0,1\}\(resume.*--ask-again.*\)/\2/p')"
-check_status 'asks again' 7 tidemark resume only --ask-again 'ok#1'
+check_status 'asks again, by the name of the node too' 7 tidemark resume only --ask-again ok
 check_is 'and goes on with the new answer' 'said: true nil' "$(tidemark resume only --input yes 2>/dev/null)"
 refuses_as 'a chat whose model has answered' 2 "INVALID|session|$chat|||fork" resume "$chat" --ask-again "$(field "$chat" run.waiting '$.wait_name')"
 echo '{"turns":[{"calls":[{"name":"bash","args":{"command":"echo hi >>ran"}}]},{"text":"Done.","fail":[{"status":400}]}]}' >fails.json

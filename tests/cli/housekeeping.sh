@@ -63,6 +63,7 @@ check_is 'a dry run shows what is over' 'failed first parent second third' \
     "$(tidemark sessions delete --older-than 0s --dry-run --json | python3 -c 'import json,sys; print(" ".join(sorted(s["session_id"] for s in json.load(sys.stdin)["sessions"])))')"
 check_is 'and deletes nothing' "$all" "$(ids)"
 check 'for people' eval "tidemark sessions delete --status failed --dry-run | grep -q '^1 session would be deleted$'"
+check 'one without a title has its agent there' eval "tidemark sessions delete --status failed --dry-run | grep -q '  failed *other  '"
 check_is 'older than it is' 0 "$(tidemark sessions delete --older-than 1d --yes --json | json '$.deleted')"
 check_is 'by agent and status' 1 "$(tidemark sessions delete --agent other --status failed --yes --json | json '$.deleted')"
 check 'it is gone' eval '! tidemark sessions show failed 2>/dev/null'

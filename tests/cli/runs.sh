@@ -72,6 +72,8 @@ done
 touch go
 : >ledger
 refuses_as 'cancelled inside a step that must happen once: no new run by itself' 4 'UNFINISHED|session|cut-cancel|||why,start' exec --session cut-cancel -- ./cutpay
+tidemark --json exec --ensure --session cut-cancel -- ./cutpay >out 2>err
+check_is 'nor one that --ensure would resume into the same step' 'CANCELLED|[{"name":"pay"}]' "$(json '$.error' <err)|$(json '$.hints[0].arguments.happened' <err)"
 check_is 'and nothing was repeated' 0 "$(ran pay)"
 refuses_as 'happened and to be run again' 2 'INVALID|step||pay||' resume cut-kill --retry pay --happened pay
 check 'a dry run says so, too' eval "tidemark resume cut-kill --retry pay --happened pay --dry-run | grep -q 'cannot have happened and run again'"

@@ -65,7 +65,7 @@ for id in gone killed stopped late; do
     check "no code is left in what people read of $id" eval '! grep -q "_startup\|_waiting\|process_restart\|owner_gone\|wait_timeout" all'
 done
 check 'recovery in words' eval "tidemark recover --dry-run >found && grep -q '^timed out  *late: ' found && ! grep -q timed_out found"
-check 'who stopped it is said once' eval "tidemark why stopped | holds 'a person stopped it, so it is not resumed automatically' && ! tidemark why stopped | holds 'its process was stopped'"
+check 'who stopped it is said once' eval "tidemark why stopped | grep -q 'a person stopped it at 2.*, so it is not resumed automatically' && ! tidemark why stopped | holds 'its process was stopped'"
 check_is 'a point in time is said once' 1 "$(tidemark why failed | grep -c 20..-)"
 
 # ---- times -----------------------------------------------------------------------------------------------------------

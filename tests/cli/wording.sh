@@ -48,6 +48,8 @@ reads 'an argument of another kind of session' "--set: session 'prog' runs no gr
 damage there 2
 reads 'damage' "session 'there': event 2 is damaged: \`tidemark log show there --to 1\` shows what is intact before it" log show there
 
+tidemark timeline x 2>err
+check_is 'a command of a group is found without it' "tidemark: unknown command 'timeline': did you mean 'sessions timeline'?" "$(cat err)"
 tidemark sessions delete 2>err
 check_is 'an option is named once, an operand as such' 'tidemark: sessions delete: ID is missing; or give filters, as --older-than 30d' "$(cat err)"
 tidemark exec --ensure -- true 2>err

@@ -356,7 +356,10 @@ static enum tide_code change_report(struct cli *cli, struct doctor *d, const cha
         if (n > 1)
             outf(&cli->out, "%zu findings of ", n);
         out_value(&cli->out, names[i]);
-        outf(&cli->out, forget ? ", until it changes\n" : n == 1 ? " is shown again\n" : " are shown again\n");
+        outf(&cli->out, forget && n > 1 ? ", until they change\n"
+                        : forget        ? ", until it changes\n"
+                        : n == 1        ? " is shown again\n"
+                                        : " are shown again\n");
     }
     return TIDE_OK;
 }
