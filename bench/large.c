@@ -273,9 +273,97 @@ static void bench_result(const struct bench *b)
     row("the same, read back", measured, beside, median(read, ROUNDS), "<=", 3);
 }
 
+/* ---- of other sizes, in both stores --------------------------------------------------------------------------------- */
+
+#define SIZED_ROUNDS 5
+
+struct sized {
+    double append, read; /* seconds a MiB */
+};
+
+/* Some results of this size, and what a MiB of them takes: to append, and to read in a store that was just opened. */
+static struct sized measure_size(const char *url, size_t bytes, int round, unsigned *seed)
+{
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
+    int n = bytes > MIB ? 1 : (int)(2 * MIB / bytes);
+    double mib = (double)n * (double)bytes / (double)MIB;
+    struct sized took;
+    struct tide_err err;
+    tide_store *store;
+    tide_session *s;
+    char id[32];
+    size_t len, got = 0;
+    char *body =
+        text_json("{\"turn\":1,\"tool_call_id\":\"call\",\"tool_name\":\"read\",\"content\":\"", bytes, seed, &len);
+
+    snprintf(id, sizeof id, "r%d-%zu", round, bytes);
+    must(tide_store_open(url, &opt, &store, &err), &err, url);
+    must(tide_session_create(store, id, NULL, &s, &err), &err, "create");
+    took.append = -now_s();
+    for (int i = 0; i < n; i++)
+        append_result(s, body, len, seed);
+    took.append = (took.append + now_s()) / mib;
+    tide_session_close(s);
+    tide_store_close(store);
+    must(tide_store_open(url, &opt, &store, &err), &err, url);
+    must(tide_session_open(store, id, 0, &s, &err), &err, "open");
+    took.read = -now_s();
+    must(tide_session_read(s, 0, 2, 0, count_bytes, &got, &err), &err, "read");
+    took.read = (took.read + now_s()) / mib;
+    must_sys(got > (size_t)n * bytes, "all of them");
+    tide_session_close(s);
+    tide_store_close(store);
+    free(body);
+    return took;
+}
+
+static void size_row(const char *kind, const char *what, double took[2][SIZED_ROUNDS], const char *size, double at_most)
+{
+    double ratio[SIZED_ROUNDS];
+    char name[96], measured[64], beside[64];
+
+    for (int i = 0; i < SIZED_ROUNDS; i++)
+        ratio[i] = took[0][i] / took[1][i];
+    snprintf(name, sizeof name, "%s: tools' results of %s, a MiB of them %s", kind, size, what);
+    snprintf(measured, sizeof measured, "%.2f ms", median(took[0], SIZED_ROUNDS) * 1e3);
+    snprintf(beside, sizeof beside, "of 1 MiB: %.2f ms", median(took[1], SIZED_ROUNDS) * 1e3);
+    row(name, measured, beside, median(ratio, SIZED_ROUNDS), "<=", at_most);
+}
+
+/* Small ones have a sync each: of 64 KiB sixteen a MiB. Each copy of a large one is made in memory that is fresh: the kernel clears it first. */
+static void bench_sizes_of_results(const struct bench *b, const char *kind, const char *suffix)
+{
+    static const struct {
+        size_t bytes;
+        const char *size;
+        double append, read;
+    } sizes[] = {{MIB / 16, "64 KiB", 4, 2}, {16 * MIB, "16 MiB", 3, 3}};
+    unsigned seed = b->seed;
+    char url[600];
+
+    snprintf(url, sizeof url, "%s:%s/sized%s", kind, b->dir, suffix);
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        double append[2][SIZED_ROUNDS], read[2][SIZED_ROUNDS];
+
+        for (int i = 0; i < SIZED_ROUNDS; i++) {
+            struct sized one = measure_size(url, MIB, (int)k * SIZED_ROUNDS + i, &seed);
+            struct sized other = measure_size(url, sizes[k].bytes, i, &seed);
+
+            append[0][i] = other.append;
+            append[1][i] = one.append;
+            read[0][i] = other.read;
+            read[1][i] = one.read;
+        }
+        size_row(kind, "appended", append, sizes[k].size, sizes[k].append);
+        size_row(kind, "read", read, sizes[k].size, sizes[k].read);
+    }
+}
+
 void bench_large(const struct bench *b)
 {
     bench_changed(b);
     bench_unchanged(b);
     bench_result(b);
+    bench_sizes_of_results(b, "sqlite", ".db");
+    bench_sizes_of_results(b, "files", "");
 }

@@ -222,6 +222,12 @@ static void save_states(struct files_store *s, struct part *p)
     }
 }
 
+/* More than the file system's unit that the log ends in. */
+static bool has_reserve(const struct files_log *l)
+{
+    return l->allocated > (l->end + RESERVED_UNIT - 1) / RESERVED_UNIT * RESERVED_UNIT;
+}
+
 /* It is on disk. */
 static void finish_part(struct files_store *s, struct part *p)
 {
@@ -250,7 +256,7 @@ static void finish_part(struct files_store *s, struct part *p)
         orphan_note(&s->orphans, p->l->id, p->lease.epoch, 0);
     if (p->reveal && !p->code && files_reveal(s, p->l, &err))
         fail_part(s, p, &err);
-    if (given_back && !p->l->torn && (p->l->allocated || left) &&
+    if (given_back && !p->l->torn && (has_reserve(p->l) || left) &&
         !s->base.env->ops->truncate(p->l->file, p->l->end, NULL)) {
         p->l->allocated = 0;
         log_wrote(s, p->l);

@@ -22,7 +22,7 @@ struct line_fields { /* what stands under "tidemark" */
 void line_write(struct buf *out, const struct event *ev, const struct line_fields *mark);
 
 enum line_read { LINE_EVENT, LINE_NOT /* no event: torn, damaged, or not JSON */ };
-/* `line` without its newline. kind and body of *ret are in the line or in the arena; body is the compact object. */
+/* `line` without its newline. The kind of *ret is in the line or in the arena, its body, the compact object, in the arena. */
 enum line_read line_read(struct arena *a, struct str line, struct event *ret, struct line_fields *ret_fields);
 
 /* Of a line that is no event, or not the one of this seq: why, for a person. */

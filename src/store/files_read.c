@@ -184,14 +184,14 @@ static enum tide_code fill_cache(struct files_store *s, struct files_log *l, int
 
         if (!walk_next(&w, &line, err))
             code = err->code ? err->code : damaged(l, from, err);
-        else if (line_read(&p->arena, arena_dup(&p->arena, line), ev, &m) != LINE_EVENT || ev->seq != from ||
+        else if (line_read(&p->arena, line, ev, &m) != LINE_EVENT || ev->seq != from ||
                  !proved(s, l->id, ev, &m, before) || !goes_on(&last, &m))
             code = damaged(l, from, err);
         if (code)
             break;
         last = m;
         memcpy(before, ev->digest, DIGEST_SIZE);
-        ev->kind = arena_dup(&p->arena, ev->kind);
+        ev->kind = arena_dup(&p->arena, ev->kind); /* its body is there already */
         ev->pos = ev->seq;
         p->n++;
         from++;

@@ -260,6 +260,27 @@ static void what_goes_on_is_shown_soon(void **state)
     end(s, run);
 }
 
+/* Nobody commits: a thread of the store does it, while another session is written to without a pause, too. */
+static void it_is_shown_by_itself(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *quiet = NULL, *busy = NULL;
+    int64_t until = env_real()->ops->mono_ns(env_real()) + 30000000000;
+
+    machine.env.threads = true;
+    machine.ops.mono_ns = env_real()->ops->mono_ns;
+    OK(tide_session_create(f->store, "quiet", NULL, &quiet, &err));
+    while (!is_there(f, "sessions/quiet.tokens.json"))
+        assert_true(env_real()->ops->mono_ns(env_real()) < until);
+    OK(tide_session_create(f->store, "busy", NULL, &busy, &err));
+    while (!is_there(f, "sessions/busy.tokens.json")) {
+        put(busy, "message.user", SAID);
+        assert_true(env_real()->ops->mono_ns(env_real()) < until);
+    }
+    tide_session_close(quiet);
+    tide_session_close(busy);
+}
+
 static void nothing_is_owed_when_the_store_is_closed(void **state)
 {
     struct fixture *f = *state;
@@ -487,6 +508,7 @@ int main(void)
         CASE(what_depends_on_one_before_it_stays_behind_it),
         CASE(a_short_run_is_shown_once),
         CASE(what_goes_on_is_shown_soon),
+        CASE(it_is_shown_by_itself),
         CASE(nothing_is_owed_when_the_store_is_closed),
         CASE(one_that_was_taken_away_is_not_shown_as_it_was),
         CASE(the_file_of_a_lease_is_used_again),
