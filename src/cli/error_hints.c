@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "cli/args.h"
 #include "cli/next_command.h"
 #include "terminal/output.h"
 #include "engine/shapes.h"
@@ -179,7 +180,7 @@ const char *offer_text(struct arena *a, const char *line, const char *change)
 /* What is wrong with an argument is said of its option. */
 static void name_argument(struct arena *a, struct tide_err *err)
 {
-    if (err->detail.subject != TIDE_SUBJECT_ARGUMENT || !err->detail.name[0])
+    if (err->detail.subject != TIDE_SUBJECT_ARGUMENT || !err->detail.name[0] || args_refused())
         return;
     tide_wrap(err, "%s", argument_option(a, err->detail.name));
     err->detail.subject = 0;
