@@ -116,9 +116,10 @@ enum tide_code permits_parse(struct str json, struct permits **ret_permits, stru
             code = parse_rule(&p->arena, r, p->n + 1, &p->rules[p->n], err);
     }
     arena_done(&scratch);
-    if (!code)
-        *ret_permits = TAKE(p);
-    return code;
+    if (code)
+        return tide_about(err, TIDE_SUBJECT_KEY, "permissions");
+    *ret_permits = TAKE(p);
+    return TIDE_OK;
 }
 
 /* ---- matching ---- */

@@ -201,6 +201,7 @@ enum tide_code script_open(const char *path, struct script **ret_script, struct 
     if (load_script(path, &s->text, err))
         goto failed;
     if (json_parse(&s->arena, buf_view(&s->text), NULL, &root, NULL, err) || take_script(s, root, err)) {
+        tide_about(err, TIDE_SUBJECT_FILE, path);
         tide_wrap(err, "script %s", path);
         goto failed;
     }

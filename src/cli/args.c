@@ -56,6 +56,13 @@ static void note_wrong(struct args *args, const char *name)
     argument_name(args->wrong, sizeof(args->wrong), name);
 }
 
+static bool refused;
+
+bool args_refused(void)
+{
+    return refused;
+}
+
 enum tide_code args_refuse(struct tide_err *err, const char *name, const char *fmt, ...)
 {
     char text[sizeof(err->msg)], argument[64];
@@ -66,6 +73,7 @@ enum tide_code args_refuse(struct tide_err *err, const char *name, const char *f
     va_end(list);
     tide_fail(err, TIDE_INVALID, "%s", text);
     argument_name(argument, sizeof(argument), name);
+    refused = true;
     return tide_about(err, TIDE_SUBJECT_ARGUMENT, argument);
 }
 

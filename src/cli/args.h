@@ -54,5 +54,6 @@ const char *args_operand(const struct args *args, size_t i);      /* NULL when n
 /* TIDE_INVALID about this option or operand, which a command refuses after all were read; named as it is in its table. */
 enum tide_code args_refuse(struct tide_err *err, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+bool args_refused(void); /* one was refused so: its words name the argument */
 
 #endif

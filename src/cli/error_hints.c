@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "cli/args.h"
 #include "cli/next_command.h"
 #include "terminal/output.h"
 #include "engine/shapes.h"
@@ -193,28 +194,16 @@ static bool is_option(const char *option)
     return found;
 }
 
-/* As an option, or as an operand. */
-static bool is_named(const char *msg, const char *option, const char *name)
-{
-    char operand[64];
-    size_t n = 0;
-
-    for (; n < sizeof(operand) - 1 && name[n]; n++)
-        operand[n] = (char)toupper((unsigned char)name[n]);
-    operand[n] = '\0';
-    return strstr(msg, option) || strstr(msg, operand);
-}
-
 /* What is wrong with an argument is said of its option, once. */
 static void name_argument(struct arena *a, struct tide_err *err)
 {
     const char *option;
 
-    if (err->detail.subject != TIDE_SUBJECT_ARGUMENT || !err->detail.name[0])
+    if (err->detail.subject != TIDE_SUBJECT_ARGUMENT || !err->detail.name[0] || args_refused())
         return;
     option = argument_option(a, err->detail.name);
     err->detail.subject = 0;
-    if (is_option(option + strlen("--")) && !is_named(err->msg, option, err->detail.name))
+    if (is_option(option + strlen("--")))
         tide_wrap(err, "%s", option);
 }
 

@@ -63,12 +63,16 @@ static enum tide_code put_hooks(struct agent_setup *c, struct tide_err *err)
     if (config_text(c->settings.config, "hooks_file")) {
         if (settings_read(&c->settings, "hooks_file", &file, err))
             return err->code;
-        if (json_parse(&c->arena, arena_dup(&c->arena, buf_view(&file)), NULL, &whole, NULL, err))
+        if (json_parse(&c->arena, arena_dup(&c->arena, buf_view(&file)), NULL, &whole, NULL, err)) {
+            tide_about(err, TIDE_SUBJECT_KEY, "hooks_file");
             return tide_wrap(err, "hooks_file: %.150s", config_text(c->settings.config, "hooks_file"));
+        }
         more = whole->type == JSON_ARRAY ? whole : json_get(whole, STR("hooks"));
-        if (!more || more->type != JSON_ARRAY)
-            return tide_fail(err, TIDE_INVALID, "hooks_file: %.150s: must be a list of hooks, or {\"hooks\": [...]}",
-                             config_text(c->settings.config, "hooks_file"));
+        if (!more || more->type != JSON_ARRAY) {
+            tide_fail(err, TIDE_INVALID, "hooks_file: %.150s: must be a list of hooks, or {\"hooks\": [...]}",
+                      config_text(c->settings.config, "hooks_file"));
+            return tide_about(err, TIDE_SUBJECT_KEY, "hooks_file");
+        }
     }
     json_out_begin(&o, '[');
     if (!json_parse(&c->arena, config_json(c->settings.config, "hooks"), NULL, &list, NULL, NULL))

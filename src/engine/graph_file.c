@@ -51,7 +51,10 @@ enum tide_code graph_file_import(const char *path, problem_fn *warn, void *arg, 
 
     if (spec_read(path, &text, err))
         return err->code;
-    return hive_to_graph(buf_view(&text), warn, arg, ret_json, err) ? tide_wrap(err, "%.150s", path) : TIDE_OK;
+    if (!hive_to_graph(buf_view(&text), warn, arg, ret_json, err))
+        return TIDE_OK;
+    tide_about(err, TIDE_SUBJECT_FILE, strcmp(path, "-") == 0 ? "" : path);
+    return tide_wrap(err, "%.150s", path);
 }
 
 void graph_check_hear(void *report, const struct problem *p)

@@ -63,12 +63,14 @@ enum tide_code graph_setup(struct agent_setup *setup, tide_graph *graph, tide_se
     struct str entry;
 
     look_at(g, &needs);
-    if (needs.callback_node)
-        return tide_fail(err, TIDE_INVALID,
-                         "node '%s' calls '%s', which is registered by a program that embeds the library: give it a "
-                         "`program` to run it here",
-                         needs.callback_node->id.len ? needs.callback_node->id.ptr : "in a map",
-                         needs.callback_node->callback.ptr);
+    if (needs.callback_node) {
+        tide_fail(err, TIDE_INVALID,
+                  "node '%s' calls '%s', which is registered by a program that embeds the library: give it a "
+                  "`program` to run it here",
+                  needs.callback_node->id.len ? needs.callback_node->id.ptr : "in a map",
+                  needs.callback_node->callback.ptr);
+        return tide_about(err, TIDE_SUBJECT_NODE, needs.callback_node->id.len ? needs.callback_node->id.ptr : "");
+    }
     if (graph_entry(g, w->opt.entry, &entry, err))
         return err->code;
     if (w->opt.checkpoints && spec_change_checkpoints(graph->spec, str_from(w->opt.checkpoints), &ignored, err))

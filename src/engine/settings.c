@@ -115,8 +115,10 @@ static enum tide_code read_one(const struct settings *s, const struct config_key
     for (const struct json *m = object->first; m; m = m->next) {
         if (config_key_find(arena_dup(&a, json_key_text(&a, m)).ptr) != key || m->type == JSON_NULL)
             continue;
-        if (config_value_check(&a, key, m, err))
+        if (config_value_check(&a, key, m, err)) {
+            tide_about(err, TIDE_SUBJECT_KEY, key->name);
             return tide_wrap(err, "%.150s: %s", s->path, key->name);
+        }
         text = m->type == JSON_STRING ? json_text(&a, m) : json_source(m);
         if (text.len)
             *ret_text = mem_dup(text);
@@ -134,8 +136,8 @@ static enum tide_code take_one(const char *file, const char *key, bool path, cha
     if (code)
         return file || set_variable("TIDEMARK_CONFIG") ? code : TIDE_OK; /* no home, no file: others say that */
     code = read_one(&s, config_key_find(key), &text, err);
-    if (text && path)
-        code = store_url_check(text, "store of config.json", err);
+    if (text && path && store_url_check(text, "store of config.json", err))
+        code = tide_about(err, TIDE_SUBJECT_KEY, key);
     if (text && path && !code) {
         size_t scheme = store_url_scheme(text);
         AUTO(mem_freep) char *whole = text, *plain = settings_path(&s, whole + scheme);
@@ -175,9 +177,10 @@ enum tide_code settings_on_store_error(const char *file, bool *ret_continue, str
     if (settings_word(file, "on_store_error", &word, from, err))
         return err->code;
     *ret_continue = word && strcmp(word, "continue") == 0;
-    if (word && !*ret_continue && strcmp(word, "stop") != 0)
-        return tide_fail(err, TIDE_INVALID, "%s: '%.60s' is none of: stop continue", from, word);
-    return TIDE_OK;
+    if (!word || *ret_continue || strcmp(word, "stop") == 0)
+        return TIDE_OK;
+    tide_fail(err, TIDE_INVALID, "%s: '%.60s' is none of: stop continue", from, word);
+    return tide_about(err, TIDE_SUBJECT_KEY, "on_store_error");
 }
 
 enum tide_code settings_duration(const char *file, const char *key, int64_t otherwise_ms, int64_t *ret_ms,
@@ -189,7 +192,7 @@ enum tide_code settings_duration(const char *file, const char *key, int64_t othe
     if (settings_word(file, key, &text, from, err))
         return err->code;
     *ret_ms = otherwise_ms;
-    return text ? duration_check(from, text, ret_ms, err) : TIDE_OK;
+    return text && duration_check(from, text, ret_ms, err) ? tide_about(err, TIDE_SUBJECT_KEY, key) : TIDE_OK;
 }
 
 enum tide_code settings_sweep_interval(const char *file, int64_t *ret_ms, struct tide_err *err)
@@ -239,9 +242,11 @@ enum tide_code settings_read(const struct settings *s, const char *key, struct b
     int bad = buf_read_file(&text, path);
 
     if (bad)
-        return tide_fail_errno(err, bad, "%s: %.150s", key, path);
-    if (text.failed)
-        return tide_fail(err, TIDE_TOO_BIG, "%s: %.150s: more than %zu bytes", key, path, READ_MAX);
+        tide_fail_errno(err, bad, "%s: %.150s", key, path);
+    else if (text.failed)
+        tide_fail(err, TIDE_TOO_BIG, "%s: %.150s: more than %zu bytes", key, path, READ_MAX);
+    if (bad || text.failed)
+        return tide_about(err, TIDE_SUBJECT_KEY, key);
     buf_add_str(ret_text, buf_view(&text));
     return TIDE_OK;
 }
@@ -309,10 +314,11 @@ enum tide_code settings_log(const struct settings *s, bool verbose, const char *
         /* A pipe that nobody reads must hold up neither this nor a record. */
         fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
         if (fd < 0 && errno == ENXIO)
-            return tide_fail(err, TIDE_IO, "log_file: %.150s: it has no reader: start its reader first, or name a file",
-                             path);
+            tide_fail(err, TIDE_IO, "log_file: %.150s: it has no reader: start its reader first, or name a file", path);
+        else if (fd < 0)
+            tide_fail_errno(err, errno, "log_file: %.150s", path);
         if (fd < 0)
-            return tide_fail_errno(err, errno, "log_file: %.150s", path);
+            return tide_about(err, TIDE_SUBJECT_KEY, "log_file");
     }
     format = format ? format : as ? as : "text";
     beside = !file && strcmp(format, "json") != 0;

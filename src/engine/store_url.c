@@ -231,7 +231,7 @@ enum tide_code store_max_record(size_t *ret_bytes, struct tide_err *err)
     int64_t bytes = TIDE_MAX_RECORD_BYTES;
 
     if (text && *text && number_check("TIDEMARK_MAX_RECORD_BYTES", text, 1024, 1 << 30, &bytes, err))
-        return err->code;
+        return tide_about(err, TIDE_SUBJECT_KEY, "TIDEMARK_MAX_RECORD_BYTES");
     *ret_bytes = (size_t)bytes;
     return TIDE_OK;
 }

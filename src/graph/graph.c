@@ -479,8 +479,9 @@ enum tide_code graph_entry(const struct spec_graph *g, const char *name, struct 
         return TIDE_OK;
     for (size_t i = 0; i < g->entry_points.n; i++)
         buf_addf(&names, "%s%.*s", i ? ", " : "", STR_ARG(g->entry_points.at[i].name));
-    return tide_fail(err, TIDE_INVALID, "the graph has no entry point '%.60s': %s%s", name,
-                     names.len ? "it has " : "it begins at its entry alone", buf_cstr(&names));
+    tide_fail(err, TIDE_INVALID, "the graph has no entry point '%.60s': %s%s", name,
+              names.len ? "it has " : "it begins at its entry alone", buf_cstr(&names));
+    return tide_about(err, TIDE_SUBJECT_ARGUMENT, "entry");
 }
 
 /* What the memory begins with, and the way to the entry. */

@@ -449,5 +449,7 @@ enum tide_code spec_parse_from(const char *path, struct str text, const struct s
         file = (struct spec_open_file){NULL, st.st_dev, st.st_ino};
     if (!with.dir)
         with.dir = slash ? arena_dup(&a, (struct str){path, (size_t)(slash - path) + 1}).ptr : "./";
-    return parse_graph(text, &with, &file, ret_spec, err);
+    if (!parse_graph(text, &with, &file, ret_spec, err))
+        return TIDE_OK;
+    return tide_about(err, TIDE_SUBJECT_FILE, strcmp(path, "-") == 0 ? "" : path);
 }

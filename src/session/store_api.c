@@ -170,9 +170,11 @@ enum tide_code tide_session_input(tide_store *store, const char *id, int64_t exp
         const struct kind *k = kind_find(str_from(events[i].kind));
 
         code = event_check(s, &a, &events[i], false, &list[i], NULL, err);
-        if (!code && (!k || !(k->flags & KIND_INPUT)))
-            code = tide_fail(err, TIDE_INVALID, "%s is not an input: only the holder of the lease may append it",
-                             events[i].kind);
+        if (!code && (!k || !(k->flags & KIND_INPUT))) {
+            tide_fail(err, TIDE_INVALID, "%s is not an input: only the holder of the lease may append it",
+                      events[i].kind);
+            code = tide_about_session(err, whole);
+        }
         if (!code && k->flags & KIND_MOVES) { /* what would make a run go on is not taken for one that must not */
             code = store_head(s, str_from(whole), &h, err);
             code = code ? code : trust_check(s, &h, err);

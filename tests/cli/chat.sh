@@ -73,7 +73,7 @@ printf 'a\377' >bytes
 refuses_as 'a prompt that is not UTF-8' 2 'INVALID|argument||prompt||' chat --script hello.json <bytes
 refuses_as 'a script that is not there' 3 'NOT_FOUND|file||none.json||' chat --script none.json -p hi </dev/null
 echo '{"turns":[{"txet":"x"}]}' >wrong.json
-refuses 'a script that is wrong' 2 'wrong.json' chat --script wrong.json -p hi </dev/null
+refuses_as 'a script that is wrong' 2 "INVALID|file||$work/wrong.json||" chat --script wrong.json -p hi </dev/null
 refuses_as '--resume and --continue' 2 'INVALID|argument||resume||' chat --resume x --continue </dev/null
 refuses_as '--from without --resume' 2 'INVALID|argument||from||' chat --from checkpoint </dev/null
 refuses_as '--no-store with --resume' 2 'INVALID|argument||no_store||' chat --no-store --resume x </dev/null
@@ -252,7 +252,7 @@ echo '{"permissions":[{"tool":"bash","permission":"deny"}]}' >deny.json
 chat tool -p go --yes --config deny.json
 check_is 'the settings are stronger than --yes' 'denied by the permission rule {"tool":"bash","permission":"deny"}' "$(field "$id" message.tool '$.content')"
 echo '{"permissions":[{"tool":"read","permission":"ask"},{"tool":"bash"}]}' >norule.json
-refuses 'rules are counted as the settings have them, also with --yes' 2 'permission rule 2:' chat --script tool.json --yes --config norule.json -p go </dev/null
+refuses_as 'rules are counted as the settings have them, also with --yes' 2 'INVALID|key||permissions||' chat --script tool.json --yes --config norule.json -p go </dev/null
 rm -f ran
 chat tool -p go
 check_is '--yes answers what waits already' 'Done.|hi' "$(tidemark chat --resume "$id" --yes </dev/null)|$(cat ran)"
@@ -386,7 +386,7 @@ check 'a full pipe once more' full
 echo '{"retry_base_delay_ms":10,"log_file":"nobody.fifo"}' >unread.json
 check_is 'nor as the log file' 'At last.' "$(timeout 60 "$TIDE_BIN" chat --script limited.json --config unread.json --verbose -p hi </dev/null 2>/dev/null)"
 exec 8>&-
-refuses 'one that has no reader at all' 6 'log_file: nobody.fifo: it has no reader' chat --script hello.json --config unread.json -p hi </dev/null
+refuses_as 'one that has no reader at all' 6 'IO|key||log_file||' chat --script hello.json --config unread.json -p hi </dev/null
 echo '{"log_file":"/dev/full"}' >fulldev.json
 check_is 'a log file that takes nothing' Done. "$(tidemark chat --script tool.json --yes --config fulldev.json --verbose -p go </dev/null 2>&1)"
 
@@ -412,10 +412,10 @@ check 'the key is nowhere' eval "! grep -rqs SECRET s.db s.db-wal s.files out er
 
 # ---- hooks ----
 echo '{"hooks_file":"nothing.json"}' >nohooks.json
-refuses 'a hooks file that is not there' 3 'tidemark: hooks_file: nothing.json' chat --script hello.json --config nohooks.json -p x </dev/null
+refuses_as 'a hooks file that is not there' 3 'NOT_FOUND|key||hooks_file||' chat --script hello.json --config nohooks.json -p x </dev/null
 echo '{"hooks":{"a":1}}' >nolist.json
 echo '{"hooks_file":"nolist.json"}' >nolisted.json
-refuses 'a hooks file that holds no list' 2 'hooks_file: nolist.json: must be a list of hooks' chat --script hello.json --config nolisted.json -p x </dev/null
+refuses_as 'a hooks file that holds no list' 2 'INVALID|key||hooks_file||' chat --script hello.json --config nolisted.json -p x </dev/null
 cat >hooks.json <<'END'
 {"hooks":[{"name":"no-shell","event":"pre_tool_use","matcher":"ba.h","action":"deny","reason":"not today"},
           {"name":"notes","event":"turn_start","action":"log"}]}

@@ -140,9 +140,9 @@ check 'which is there' test -f home.db
 check_is 'a variable wins' s2 "$(TIDEMARK_STORE=home.db tidemark sessions list --ids --config place/config.json)"
 check_is 'and an option over both' s1 "$(TIDEMARK_STORE=home.db tidemark sessions list --ids --config place/config.json --store place/kept/own.db)"
 echo '{"store": "fyles:x"}' >place/kind.json
-refuses 'a store that is none' 2 "store of config.json: unknown kind of store 'fyles:'" sessions list --config place/kind.json
+refuses_as 'a store that is none' 2 'INVALID|key||store||' sessions list --config place/kind.json
 echo '{"store": "Files:x"}' >place/letters.json
-refuses 'or in other letters' 2 'store of config.json: unknown kind of store '"'Files:': did you mean files:?" sessions list --config place/letters.json
+refuses_as 'or in other letters' 2 'INVALID|key||store||' sessions list --config place/letters.json
 check_is 'a check finds it' 1 "$(env -u TIDEMARK_STORE "$TIDE_BIN" config check --config place/letters.json | grep -c 'did you mean files:')"
 refuses_as 'and it is not written' 2 'INVALID|key||store||' config set store foo:x --config place/never.json
 check 'at all' test ! -e place/never.json
@@ -150,7 +150,7 @@ echo '{"store": "files:plain/"}' >place/plain.json
 check_is 'a store of plain files' s3 "$(tidemark sessions new --id s3 --config place/plain.json)"
 check 'beside the file as well' test -f place/plain/sessions/s3.messages.jsonl
 echo '{"store": 3}' >place/type.json
-refuses 'one of the wrong type' 2 'store: must be a string, not 3' sessions list --config place/type.json
+refuses_as 'one of the wrong type' 2 'INVALID|key||store||' sessions list --config place/type.json
 refuses_as 'a file that is not JSON is named' 2 'INVALID|file||torn.json|2|' sessions list --config torn.json
 refuses_as 'one that was named must be there' 3 'NOT_FOUND|file||nothing.json||' sessions list --config nothing.json
 check 'whoever is told the store does not read it' tidemark sessions list --config torn.json --store home.db
@@ -171,10 +171,10 @@ outcome_of_r() {
 check_is 'auto_resume: off by itself' interrupted "$(tidemark recover --store r.db --run-due >/dev/null 2>&1; outcome_of_r)"
 check_is 'a variable wins over the file' interrupted "$(TIDEMARK_AUTO_RESUME=off tidemark recover --store r.db --run-due --config place/live.json >/dev/null 2>&1; outcome_of_r)"
 check_is 'as the file says' completed "$(tidemark recover --store r.db --run-due --config place/live.json >/dev/null 2>&1; outcome_of_r)"
-refuses 'a word that is none' 2 'auto_resume: must be one of: off live all' recover --store r.db --run-due --config place/never.json
+refuses_as 'a word that is none' 2 'INVALID|key||auto_resume||' recover --store r.db --run-due --config place/never.json
 check 'which does not matter without --run-due' tidemark recover --store r.db --config place/never.json
 echo '{"sweep_interval": "soon"}' >place/soon.json
-refuses 'sweep_interval' 2 'sweep_interval' exec --store r.db --config place/soon.json -- true
+refuses_as 'sweep_interval' 2 'INVALID|key||sweep_interval||' exec --store r.db --config place/soon.json -- true
 check 'a variable in its place' env TIDEMARK_SWEEP_INTERVAL=5s "$TIDE_BIN" exec --store r.db --config place/soon.json -- true
 echo '{"sweep_interval": "50ms"}' >place/often.json
 "$TIDE_BIN" exec --store r.db --session cut -- sh -c 'touch cut; exec sleep 1000' &

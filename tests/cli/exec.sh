@@ -264,7 +264,7 @@ check 'one of the same size and time is read, and has changed' grep -q 'still ha
 mkdir inside
 (cd inside && tidemark exec --session cwd -- sh -c 'exit 1') >/dev/null 2>&1
 rmdir inside
-refuses 'a directory that is gone' 3 'is gone: create it again' resume cwd
+refuses_as 'a directory that is gone' 3 "NOT_FOUND|file||$work/inside||" resume cwd
 
 # The start itself fails: behind the gate there is nothing that can run.
 printf '#!/nonexistent/interpreter\n' >bad

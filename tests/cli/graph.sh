@@ -130,7 +130,7 @@ check 'with its place' grep -qF '$.required_tools: ' warnings
 check_is 'its goal is kept' 'Sell it.' "$(json '$.goal' <made.json)"
 check_is 'and its entry points' y "$(json '$.entry_points.last' <made.json)"
 check 'a check of the original says what to do' eval "tidemark graph check agent.json | grep -q 'tidemark graph import'"
-refuses 'what is none' 2 'not an agent.json of Hive' graph import good.json
+refuses_as 'what is none' 2 'INVALID|file||good.json||' graph import good.json
 
 # ---- small ones ----
 echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"lua","code":"return {}"}]}' >one.json

@@ -51,7 +51,7 @@ check 'and is stored with the run' eval "events c | grep run.started | grep -qF 
 check_status 'a run begins at an entry point' 7 tidemark run ../graph/g.json --session d --entry late
 check_is 'and nothing before it runs' 0 "$(events d | grep -c '"node":"first"')"
 check 'which is stored with the run' eval "events d | grep run.started | grep -qF '\"entry\":\"late\"'"
-refuses 'one that is not there' 2 "the graph has no entry point 'early': it has late" run ../graph/g.json --session e --entry early
+refuses_as 'one that is not there' 2 'INVALID|argument||entry||' run ../graph/g.json --session e --entry early
 refuses_as 'and leaves no session' 3 'NOT_FOUND|session|e|||list_sessions' sessions show e
 
 # ---- retries of a map ----

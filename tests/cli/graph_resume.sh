@@ -102,7 +102,7 @@ check_is 'and it goes on from there' 'sent: 1' "$(cat out)"
 begin s5
 refuses_as 'a graph that is not there' 3 'NOT_FOUND|file||none.json||' sessions resume s5 --graph none.json
 echo '{' >broken.json
-refuses 'a graph that is none' 2 broken.json sessions resume s5 --graph broken.json
+refuses_as 'a graph that is none' 2 'INVALID|file||broken.json||*' sessions resume s5 --graph broken.json
 
 # ---- a person ----
 cat >ask.json <<'END'
@@ -311,7 +311,7 @@ seq=$(last s6)
 refuses_as 'no key' 2 'INVALID|argument||set||' sessions resume s6 --set =x
 refuses_as 'no value' 2 'INVALID|argument||set||' sessions resume s6 --set key
 refuses_as 'no JSON' 2 'INVALID|argument||set||' sessions resume s6 --set 'k:={'
-refuses 'no such file' 3 "open 'none': No such file or directory: name a file that can be read" sessions resume s6 --set k=@none
+refuses_as 'no such file' 3 'NOT_FOUND|file||none||' sessions resume s6 --set k=@none
 refuses_as 'no such variable' 2 'INVALID|argument||set||' sessions resume s6 --set 'k=$NONE_SUCH'
 refuses_as 'no name of a variable' 2 'INVALID|argument||set||' sessions resume s6 --set 'k=$5'
 refuses_as 'a key twice' 2 'INVALID|argument||set||' sessions resume s6 --set k=1 --set k=2

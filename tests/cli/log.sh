@@ -83,8 +83,8 @@ refuses_as 'a negative from' 2 'INVALID|argument||from||' log show r --from -1
 refuses_as 'a huge from' 2 'INVALID|argument||from||' log show r --from 9223372036854775808
 refuses_as 'no session' 2 'INVALID|argument||id||' log show
 if on_files; then
-    refuses 'all sessions: there is no order over them' 2 'no order over all sessions' log show --all
-    refuses 'and none to follow' 2 'no order over all sessions' log show --all --follow
+    refuses_as 'all sessions: there is no order over them' 2 'INVALID|argument||all||' log show --all
+    refuses_as 'and none to follow' 2 'INVALID|argument||all||' log show --all --follow
 else
     check_is 'all sessions, in order' "$(tidemark log show --all | sed 's/{"pos":\([0-9]*\).*/\1/')" "$(tidemark log show --all | sed 's/{"pos":\([0-9]*\).*/\1/' | sort -n)"
     pos=$(tidemark log show --all | tail -n 2 | head -n 1 | sed 's/{"pos":\([0-9]*\).*/\1/')
@@ -150,7 +150,7 @@ wait_for has_lines acks 0
 refuses_as 'another writer is told who holds it' 4 'HELD|session|r|||' log append r --kind x.y
 refuses_as 'delete as well' 4 'HELD|session|r|||' sessions delete r
 check_is 'but inputs are taken' '{"seq":10}' "$(tidemark log append r --input --kind queue.added --data '{"queue_id":"q1","content":"more"}')"
-refuses 'what is not an input is not' 2 'not an input' log append r --input --kind message.user --data '{"content":"x"}'
+refuses_as 'what is not an input is not' 2 'INVALID|session|r|||' log append r --input --kind message.user --data '{"content":"x"}'
 echo '{"kind":"held.two"}' >&6
 exec 6>&-
 wait $holder
@@ -208,7 +208,7 @@ fails_as 'a line over the limit' 2 'TOO_BIG|||||' log append big - <big.jsonl
 refuses_as 'data over the limit' 2 'TOO_BIG|session|big|||' log append big --kind x.y --data "{\"s\":\"$(repeat 5001 x)\"}"
 refuses_as 'a file over the limit' 2 'TOO_BIG|file||big.jsonl||' log append big --kind x.y --data @big.jsonl
 export TIDEMARK_MAX_RECORD_BYTES=lots
-refuses 'a limit that is no number' 2 'TIDEMARK_MAX_RECORD_BYTES' log show big
+refuses_as 'a limit that is no number' 2 'INVALID|key||TIDEMARK_MAX_RECORD_BYTES||' log show big
 unset TIDEMARK_MAX_RECORD_BYTES
 check_is 'nothing was written' 2 "$(tidemark log show big | wc -l)"
 

@@ -92,7 +92,7 @@ refuses_as 'an option that is none' 2 'INVALID|argument||bogus||' run chain.json
 refuses_as 'no graph' 2 'INVALID|argument||graph||' run
 refuses_as 'a key without a value' 2 'INVALID|argument||set||' run chain.json --set word
 refuses_as 'a JSON value that is none' 2 'INVALID|argument||set||' run chain.json --set 'word:={'
-refuses 'a file of a value that is not there' 3 'gone' run chain.json --set word=@gone
+refuses_as 'a file of a value that is not there' 3 'NOT_FOUND|file||gone||' run chain.json --set word=@gone
 refuses_as 'the graph and a value from standard input' 2 'INVALID|argument||set||' run - --set word=- <chain.json
 refuses_as '--json and a stream' 2 'INVALID|argument||output||' run chain.json --json --output stream-json
 refuses_as 'a script and another provider' 2 'INVALID|argument||script||' run chain.json --script x --provider openai
@@ -116,7 +116,7 @@ echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"event_
 run holes.json --script x
 check_is 'a placeholder that nobody fills' '2 1' "$got $(grep -c '^problem.*nobody' err)"
 echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"function","callback":"f"}]}' >callback.json
-refuses 'a callback' 2 "calls 'f', which is registered by a program" run callback.json
+refuses_as 'a callback' 2 'INVALID|node||a||' run callback.json
 echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"event_loop","prompt":"Hi","model":"m"}]}' >agent.json
 refuses_as 'an agent without a key' 2 'INVALID|key||*||set_setting' run agent.json
 refuses_as 'a script that is not there' 3 'NOT_FOUND|file||none.json||' run agent.json --script none.json

@@ -98,8 +98,8 @@ check 'doctor: nothing of SQLite' eval '! grep -q "SQLite\|write-ahead\|reserve"
 chmod 755 $logs
 check 'doctor: open to others' eval "tidemark doctor | holds \"chmod 700 'd/sessions'\""
 chmod 700 $logs
-refuses 'all sessions: there is no order over them' 2 'no order over all sessions' log show --all
-refuses 'nor to be followed' 2 'no order over all sessions' log show --all --follow
+refuses_as 'all sessions: there is no order over them' 2 'INVALID|argument||all||' log show --all
+refuses_as 'nor to be followed' 2 'INVALID|argument||all||' log show --all --follow
 
 # plain FILE: the lines of a log as log show prints them.
 plain() {

@@ -135,11 +135,11 @@ check 'is killed wherever it records something' test "$(what crash_points.before
 
 refuses_as 'a file that is not there' 3 'NOT_FOUND|file||nowhere.json||' torture nowhere.json
 echo '{"tidemark_graph": 1}' >bad.json
-refuses 'a graph that is none' 2 'bad.json' torture bad.json
+refuses_as 'a graph that is none' 2 'INVALID|file||bad.json||*' torture bad.json
 refuses_as 'a number that is none' 2 'INVALID|argument||crash_points||' torture counts.json --crash-points many
 refuses_as 'no point at all' 2 'INVALID|argument||crash_points||' torture counts.json --crash-points 0
 echo '{"tidemark_graph": 1, "id": "c", "entry": "a", "nodes": [{"id": "a", "type": "function", "callback": "f"}], "edges": []}' >callback.json
-refuses 'a callback that nobody registers' 2 "calls 'f'" torture callback.json
+refuses_as 'a callback that nobody registers' 2 'INVALID|node||a||' torture callback.json
 cat >needs.json <<'END'
 {"tidemark_graph": 1, "id": "needs", "entry": "a", "nodes": [
   {"id": "a", "type": "function", "program": ["sh", "-c", "echo a >>ran; echo '{\"a\": 1}'"], "outputs": ["a"]},

@@ -28,6 +28,7 @@ reads 'a wrong key' "unknown key 'modle': did you mean 'model'?" config get modl
 reads 'no key of a provider' 'no key for anthropic (ANTHROPIC_API_KEY is not set): `tidemark config set api_key file:PATH` sets it' chat --provider anthropic --model m -p hi
 reads 'a setting that is not set' 'model is not set: `tidemark config set model VALUE` sets it' config get model
 reads 'an event that is not there' "seq 9 of session 'there': its last event is 3: \`tidemark log show there\` shows all of it" sessions fork there --at 9
+reads 'arguments that exclude each other' '--watch shows everything: omit --output' chat --watch --output text -p x
 reads 'an argument of the store' '--store: the path is empty: give sqlite:PATH or files:DIR, or the path of a database' --store '' sessions list
 reads 'a directory in the place of a file' "read '.': Is a directory: put the file itself there" config get model --config .
 printf '{"model":\n"m",}\n' >torn.json

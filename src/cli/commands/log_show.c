@@ -78,6 +78,8 @@ static enum tide_code read_new(struct show *s, struct tide_err *err)
         code = tide_session_read(s->session, s->flags, s->next, s->to, on_event, s, err);
     else
         code = tide_store_read(s->cli->store, s->next, 0, on_event, s, err);
+    if (code == TIDE_INVALID) /* this kind of store has no such order */
+        tide_about(err, TIDE_SUBJECT_ARGUMENT, "all");
     if (s->err.code)
         return tide_err_copy(err, &s->err);
     flushed = out_flush(&s->cli->out, code ? NULL : err); /* also what is whole before damage */

@@ -59,9 +59,11 @@ static enum tide_code read_file(const struct setting *s, const char *path, struc
 
     if (!*path)
         return args_refuse(err, "set", "--set %.*s: give the file after @, or KEY==TEXT for a text", KEY_ARG(s));
-    if (fd < 0)
-        return advise(tide_fail_errno(err, errno, "--set %.*s: open '%.150s'", KEY_ARG(s), path),
-                      "name a file that can be read, or give KEY==TEXT for a text that begins with @", err);
+    if (fd < 0) {
+        tide_fail_errno(err, errno, "--set %.*s: open '%.150s'", KEY_ARG(s), path);
+        tide_about(err, TIDE_SUBJECT_FILE, path);
+        return advise(err->code, "name a file that can be read, or give KEY==TEXT for a text that begins with @", err);
+    }
     code = read_all(fd, s, path, out, err);
     close(fd);
     return code;
