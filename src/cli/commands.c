@@ -14,7 +14,7 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_config_check, cmd_graph_check, cmd_graph_show, cmd_graph_import, cmd_graph_schema, cmd_sessions_resume,
     cmd_torture, cmd_run, cmd_graph_diff, cmd_sessions_trust, cmd_store_trust, cmd_schema, cmd_notify;
 
-extern const struct command cmd_sessions_transcript, cmd_serve;
+extern const struct command cmd_sessions_transcript, cmd_serve, cmd_tasks_list, cmd_tasks_show, cmd_tasks_set;
 
 const struct command *const commands[] = {
     &cmd_chat,
@@ -52,6 +52,9 @@ const struct command *const commands[] = {
     &cmd_sessions_export,
     &cmd_sessions_import,
     &cmd_sessions_trust,
+    &cmd_tasks_list,
+    &cmd_tasks_show,
+    &cmd_tasks_set,
     &cmd_log_append,
     &cmd_log_show,
     &cmd_token_rotate,
@@ -82,6 +85,7 @@ const struct command *const commands[] = {
 
 const struct command_group command_groups[] = {
     {"sessions", "create, show, checkpoint, fork, roll back, verify, export and import sessions"},
+    {"tasks", "list and show tasks, and set what a person says of them"},
     {"log", "append events to a session's log and read them"},
     {"token", "resume tokens"},
     {"store", "create, show, check, copy and compact a store"},

@@ -47,7 +47,8 @@ static void put_runs(struct buf *out, const struct runner_counts *c)
     static const char *const reasons[] = {INTERRUPTION_REASONS};
 
     put_one(out, "runs_active", "gauge", "Sessions that this server runs.", c->active);
-    put_one(out, "runs_due", "gauge", "Sessions that wait for a place to run.", c->due);
+    put_one(out, "runs_due", "gauge", "Sessions that are due and wait for a place to run.", c->due);
+    put_one(out, "runs_asked", "gauge", "Requests that wait for a place to run.", c->asked);
     put_one(out, "runs_started_total", "counter", "Runs that were started or resumed here.", c->started);
     put_one(out, "runs_failed_total", "counter", "Runs that failed or could not start.", c->failed);
     put_head(out, "interruptions_total", "counter", "Interruptions that recovery recorded, by reason.");

@@ -28,6 +28,7 @@
 
 #define MAX_RESUMES 3
 #define CHANGE_MS 1000
+#define LEAVING_S 2       /* at most, between the end of a run on disk and that of what ran it */
 #define ASKED_MAX 256     /* that wait for a place at once */
 #define PATIENCE_MS 20000 /* … each of them so long */
 
@@ -376,6 +377,7 @@ static void leave_place(struct runner *r, struct active *a, bool failed)
     r->places--;
     fair_ended(&r->line, a->task);
     note_end(r, a->handle, failed);
+    pthread_cond_broadcast(&r->less);
 }
 
 static void *run_active(void *arg)
@@ -506,8 +508,8 @@ static int64_t monotonic_now_ms(void)
 struct look {
     enum tide_session_kind kind;
     int64_t last_seq;
-    bool resumable;
-    char *task; /* "": none */
+    bool resumable, held; /* held: by whoever runs it */
+    char *task;           /* "": none */
 };
 
 static enum tide_code look_at(struct runner *r, const char *id, struct look *ret, struct tide_err *err)
@@ -518,7 +520,7 @@ static enum tide_code look_at(struct runner *r, const char *id, struct look *ret
 
     code = code ? code : tide_session_get_info(session, &info, err);
     if (!code)
-        *ret = (struct look){info->kind, info->last_seq, info->is_resumable,
+        *ret = (struct look){info->kind, info->last_seq, info->is_resumable, info->holder != NULL,
                              mem_dup(str_from(info->task_id ? info->task_id : ""))};
     tide_session_close(session);
     return code;
@@ -664,19 +666,32 @@ static enum tide_code may_wait(struct runner *r, const struct active *a, struct 
     return TIDE_OK;
 }
 
+/* Its run has ended on disk, and what ran it is about to leave: whoever saw that end may go on at once. With mu held. */
+static void await_leaving(struct runner *r, const char *id)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += LEAVING_S;
+    while (is_run(r, id) && pthread_cond_timedwait(&r->less, &r->mu, &until) != ETIMEDOUT)
+        ;
+}
+
 /* Until what is asked for has waited too long there may be nothing else to do. */
-static enum tide_code put_asked(struct runner *r, struct active *a, const char *task, struct tide_err *err)
+static enum tide_code put_asked(struct runner *r, struct active *a, const struct look *look, struct tide_err *err)
 {
     struct fair_turn *turn;
     enum tide_code code;
 
     pthread_mutex_lock(&r->mu);
+    if (!look->held)
+        await_leaving(r, a->id);
     code = may_wait(r, a, err);
     if (!code) {
         turn = turn_new(a->id);
         turn->what = a;
         turn->until_ms = monotonic_now_ms() + PATIENCE_MS;
-        fair_put(&r->line, task, turn);
+        fair_put(&r->line, look->task, turn);
     }
     pthread_mutex_unlock(&r->mu);
     return code;
@@ -693,7 +708,7 @@ enum tide_code runner_run(struct runner *r, const struct order *order, begun_fn 
     a->fn = fn;
     a->arg = arg;
     code = look_at(r, a->id, &look, err);
-    code = code ? code : put_asked(r, a, look.task, err);
+    code = code ? code : put_asked(r, a, &look, err);
     free(look.task);
     if (code) {
         let_go(a);

@@ -126,7 +126,7 @@ static void describe_judged(struct recovering *m, struct judged *j, const struct
         .status = j->status.status,
         .why = j->status.why,
         .resumes = (int)s->ledger.chain_resumes,
-        .has_program = ledger_has_program(&s->ledger),
+        .has_program = ledger_has_program(&s->ledger) || settle_delivers(s), /* or a chat that begins with a message */
         .trusted = !j->status.untrusted,
         .by_person = r->by_person || s->ledger.cancel_seq > r->active_seq,
         .seq = r->end == RUN_OPEN ? r->since_seq : r->ended_seq,

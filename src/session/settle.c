@@ -157,7 +157,11 @@ bool settle_delivers(const struct state *s)
     const struct ledger *l = &s->ledger;
     enum tide_session_kind kind = session_kind(s);
 
-    if (!l->queued || !ledger_has_program(l))
+    if (!l->queued)
+        return false;
+    if (kind == TIDE_KIND_CHAT && l->run.end == RUN_NONE) /* its first prompt */
+        return true;
+    if (!ledger_has_program(l))
         return false;
     /* A program that has completed is begun again by a person alone: that would do its steps again. */
     return settle_takes_queue(&l->run) || (l->run.end == RUN_COMPLETED && kind == TIDE_KIND_CHAT);

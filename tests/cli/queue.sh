@@ -83,4 +83,12 @@ id=$(tidemark sessions queue busy --json | json '$.queue_id')
 refuses_as 'while a process runs it nothing is withdrawn' 4 'HELD|session|busy|||cancel' sessions queue busy --withdraw "$id"
 tidemark cancel busy >/dev/null
 wait $runner
+
+# A chat that was made and never ran begins with the message that is queued for it.
+echo '{"turns":[{"text":"here I am"}]}' >answers.json
+tidemark sessions new --id first --agent chat >/dev/null
+tidemark sessions send first 'are you there?' --queue >/dev/null
+check_is 'a first message makes a chat due' 'true' "$(tidemark why first --json | grep -o '"needs_resume":[a-z]*' | cut -d: -f2)"
+TIDEMARK_PROVIDER=script TIDEMARK_SCRIPT=$PWD/answers.json tidemark recover --run-due >/dev/null 2>&1
+check_is 'and is answered' 'completed|0' "$(tidemark sessions show first --json | json '$.outcome')|$(tidemark sessions queue first --json | wc -l | tr -d ' ')"
 finish

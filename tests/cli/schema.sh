@@ -124,6 +124,8 @@ tidemark sessions import brief.jsonl --json | is_a created 'an imported session'
 tidemark store init --json | is_a store 'a store'
 tidemark store compact --json | is_a compacted 'a compacted store'
 tidemark sessions send fresh 'a word' --queue --json | is_a queued 'a message'
+tidemark tasks set seven --state REVIEW --json | is_a task 'a task that was set'
+tidemark tasks list --json | is_a tasks 'tasks'
 tidemark sessions queue fresh --json | is_a queued_message 'a message that nobody has taken'
 tidemark token rotate parks --json | is_a token 'a token'
 tidemark token rotate parks --json --token-fd 9 9>/dev/null | is_a token 'a token in a descriptor'
@@ -244,8 +246,8 @@ check_is 'a kind for each' 'log|program|chat|graph' \
     "$(for id in fresh cut "$(tidemark sessions list --ids --kind chat --limit 1)" whole; do tidemark sessions show "$id" --json | json '$.kind'; done | paste -sd '|')"
 check_is 'graphs alone' 'again asked whole broken' "$(tidemark sessions list --kind graph --ids | paste -sd ' ')"
 check_is 'all are of one kind' "$(tidemark sessions list --ids | sort)" \
-    "$(for kind in log program chat graph; do tidemark sessions list --kind "$kind" --ids; done | sort)"
-refuses_as 'a kind that there is not' 2 'INVALID|argument||kind||' sessions list --kind task
+    "$(for kind in log program chat graph task; do tidemark sessions list --kind "$kind" --ids; done | sort)"
+refuses_as 'a kind that there is not' 2 'INVALID|argument||kind||' sessions list --kind dog
 check 'people see it' eval "tidemark sessions show whole | grep -q '^kind *graph' && tidemark why whole | head -n 1 | grep -q '  graph, ' && tidemark sessions list | grep -q '^whole .* graph '"
 
 finish

@@ -104,7 +104,8 @@ const struct command cmd_tasks_list = {
     .need = NEED_READ,
     .options = list_options,
     .help = "list tasks, the one that changed last first",
-    .more = "A task is there as long as a session has its id (--task-id of `tidemark sessions new`, task_id of a request).",
+    .more =
+        "A task is there as long as a session has its id (--task-id of `tidemark sessions new`, task_id of a request).",
 };
 
 /* ---- show ---- */
@@ -208,6 +209,7 @@ const struct command cmd_tasks_set = {
     .operands = {{"TASK", VALUE_TEXT, 0}},
     .options = set_options,
     .help = "set the state or the title of a task; make the task if there is none",
-    .more = "What is set counts, whatever the sessions do, until it is taken back with --state ''. It is kept in a session of\n"
-            "kind `task`.",
+    .more =
+        "What is set counts, whatever the sessions do, until it is taken back with --state ''. It is kept in a session of\n"
+        "kind `task`.",
 };
