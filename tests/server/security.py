@@ -189,8 +189,8 @@ def two_programs_read_a_request_alike():
         line.close()
         want(got[:15] in (b"",) or got[9:12] in (b"400", b"421", b"505", b"501"), True, (head, got[:60]))
     line = Line()  # a line may end with LF alone (RFC 9112, 2.2): two lines, two requests, and the second has its own token
-    line.send(request("POST", "/api/v1/sessions/x/events", [ok, "X: a\nTransfer-Encoding: chunked"], "0\r\n\r\n" + smuggled.replace(s.token, "x")))
-    line.s.shutdown(socket.SHUT_WR)
+    line.send(request("POST", "/api/v1/sessions/x/events", [ok, "X: a\nTransfer-Encoding: chunked"], "0\r\n\r\n" +
+                      smuggled.replace(s.token, "x").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")))
     want(re.findall(rb"HTTP/1\.1 (\d+)", line.read()), [b"400", b"401"])
     line.close()
     chunked = request("POST", "/api/v1/sessions", [ok, "Transfer-Encoding: chunked"])
