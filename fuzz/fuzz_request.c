@@ -113,6 +113,15 @@ static void check(struct call *c)
     buf_done(&problem);
 }
 
+/* What comes by HTTP was looked at before (net/http_request.c). */
+static bool is_printable(struct str target)
+{
+    for (size_t i = 0; i < target.len; i++)
+        if (target.ptr[i] <= ' ' || target.ptr[i] >= 127)
+            return false;
+    return true;
+}
+
 static void check_http(struct call *c, struct http_request *q, struct str rest)
 {
     const char *mark = q->path.len ? memchr(q->path.ptr, '?', q->path.len) : NULL;
@@ -129,7 +138,7 @@ static void check_http(struct call *c, struct http_request *q, struct str rest)
     (void)websocket_offers(q, "tidemark.v1");
     (void)websocket_offered(q, "bearer.");
     c->route = route_find(c->arena, q->path, q->method, c->params, &methods);
-    if (c->route)
+    if (c->route && is_printable(q->path) && is_printable(q->query))
         check(c);
 }
 
