@@ -54,7 +54,7 @@ def the_stream_of_all_is_of_what_is_asked_for():
 
 def what_recovery_finds_is_in_the_stream():
     t = Server("--auto-resume", "off")
-    script = t.write("script.json", json.dumps({"turns": [{"text": "first"}, {"text": "never", "delay_ms": 60000}, {"text": "after"}]}))
+    script = t.write("script.json", json.dumps({"turns": [{"text": "first"}, {"text": "never", "delay_ms": 60000}, {"text": "after", "delay_ms": 500}]}))
     one = json.loads(t.run("chat", "--script", script, "-p", "hello", "--output", "json").stdout)["session_id"]
     r = Stream(t, "/events")
     want(t.api("POST", "/sessions/%s/messages" % one, {"content": "go on"}).status, 202)

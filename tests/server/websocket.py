@@ -236,7 +236,7 @@ def two_sessions_of_a_task_never_mix():
 
 
 def a_run_is_told_as_it_goes():
-    script = s.write("script.json", json.dumps({"turns": [{"text": "first"}, {"text": "the second answer"}]}))
+    script = s.write("script.json", json.dumps({"turns": [{"text": "first"}, {"text": "the second answer", "delay_ms": 500}]}))
     one = json.loads(s.run("chat", "--script", script, "-p", "hello", "--output", "json").stdout)["session_id"]
     other = s.session()
     w, beside = Socket(s), Socket(s)
