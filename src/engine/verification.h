@@ -23,7 +23,7 @@ struct verification {
     struct arena arena;
 };
 
-/* `ids` NULL: all. Other errors than damage (not found, stopped, no access) end it. */
+/* `ids` NULL: all; `progress` may be NULL. Other errors than damage (not found, stopped, no access) end it. */
 enum tide_code verification_run(tide_store *store, const char *const *ids, tide_progress_fn *progress, void *arg,
                                 struct verification *ret, struct tide_err *err) MUST_CHECK;
 void verification_done(struct verification *v);

@@ -13,7 +13,7 @@
 #define STALL_MS 10000 /* one that takes nothing for so long is dropped */
 #define AGAIN_MS 1000  /* after trouble with what one follows */
 #define ROW_MAX ((size_t)1 << 20)
-#define TASKS_MAX 50000
+#define TASKS_MAX 10000
 
 /* ---- what one wants -------------------------------------------------------------------------------------------------- */
 

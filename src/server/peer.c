@@ -14,10 +14,8 @@
 #include "server/workers.h"
 
 #define REQUESTS_MAX 16
-#define MESSAGE_MAX ((size_t)1 << 20)
 #define UNSENT_MAX ANSWER_MAX
 #define ROOM ((size_t)256 << 10)
-#define DEPTH_MAX 64
 #define ID_MAX 128
 
 #define NO_TOKEN "the token is no longer valid"
@@ -238,9 +236,10 @@ static enum tide_code take_message(struct request *r, const struct json *v, stru
 
 static enum tide_code read_message(struct request *r, struct tide_err *err)
 {
+    const struct json_limits limits = {.max_depth = 1 + (unsigned)r->peer->server->opt.max_depth};
     struct json *v = NULL;
 
-    if (json_parse(&r->arena, r->text, &(struct json_limits){.max_depth = DEPTH_MAX}, &v, NULL, err))
+    if (json_parse(&r->arena, r->text, &limits, &v, NULL, err))
         return tide_wrap(err, "the message is no JSON");
     return take_message(r, v, err);
 }
@@ -283,6 +282,8 @@ static void run_request(void *arg)
         code = tide_fail(&err, TIDE_DENIED, NO_TOKEN);
         peer_close(p, PEER_POLICY, NO_TOKEN);
     }
+    if (!code && !rate_take(p->server->rate, str_from(p->caller.name)))
+        code = tide_fail(&err, TIDE_BUSY, "this token asks more often than it may (server_max_requests_per_second)");
     code = code ? code : check_request(r, &err);
     if (code)
         call_fail(&r->call, &err);
@@ -353,11 +354,11 @@ static void on_tick(void *arg, struct websocket *ws)
         websocket_close(ws, PEER_POLICY, NO_TOKEN);
 }
 
-struct websocket_loop *peers_new(void)
+struct websocket_loop *peers_new(const struct server *server)
 {
     const struct websocket_face face = {
         .opened = on_opened, .message = on_message, .closed = on_closed, .tick = on_tick};
+    const struct websocket_limits limits = {.message_bytes = server->opt.limits.body_bytes, .unsent_bytes = UNSENT_MAX};
 
-    return websocket_loop_new(&face,
-                              &(struct websocket_limits){.message_bytes = MESSAGE_MAX, .unsent_bytes = UNSENT_MAX});
+    return websocket_loop_new(&face, &limits);
 }

@@ -17,8 +17,8 @@
 struct peer;
 struct subscription;
 
-/* The WebSockets of a server. */
-struct websocket_loop *peers_new(void);
+/* The WebSockets of a server; a message is as big as a body may be. */
+struct websocket_loop *peers_new(const struct server *server);
 
 /* One that is about to be upgraded; peer_free() if that fails. */
 struct peer *peer_new(struct server *server, const struct caller *caller);

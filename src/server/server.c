@@ -216,7 +216,7 @@ enum tide_code server_start(struct server *s, tide_store *store, struct tide_err
     s->store = store;
     s->workers = workers_new(WORKERS, QUEUE_MAX);
     s->writers = writers_new(store);
-    s->sockets = peers_new();
+    s->sockets = peers_new(s);
     s->http = http_server_new(&face, &s->opt.limits);
     s->feed = feed_new(store, s->access);
     s->runner = runner_new(store, s->feed, &s->opt.runs);

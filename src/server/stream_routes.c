@@ -10,9 +10,9 @@
 #include "server/feed.h"
 #include "server/server.h"
 
-#define ROOM ((size_t)256 << 10) /* less than that waits: there is room for more */
-#define PENDING_MAX (2 * ROOM)   /* that was not sent yet; a bigger event goes when nothing else waits */
 #define EVENT_MAX ((size_t)64 << 20)
+#define ROOM ((size_t)256 << 10) /* less than that waits: there is room for one more, however big */
+#define PENDING_MAX (EVENT_MAX + ROOM)
 
 struct sse {
     struct http_stream *stream;

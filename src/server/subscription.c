@@ -75,11 +75,8 @@ static void put_payload(struct json_out *o, const struct subscription *s, const 
     if (item->what != FEED_TEXT)
         put_place(o, item);
     if (item->session) {
-        json_out_kstr(o, STR("state"), str_from(item->session->task_state));
-        json_out_kbool(o, STR("is_resumable"), item->session->is_resumable);
-        json_out_kbool(o, STR("needs_resume"), item->session->needs_resume);
-        put_text_or_null(o, STR("resume_reason"), item->session->needs_resume ? item->session->reason : NULL);
-        json_out_kraw(o, STR("session"), item->json);
+        json_out_key(o, STR("session"));
+        shape_put(o, &shape_session_status, &(struct session_row){*item->session, link_of});
     } else if (item->what == FEED_EVENT || item->what == FEED_TEXT) {
         json_out_kraw(o, item->what == FEED_EVENT ? STR("event") : STR("streamed"), item->json);
     }

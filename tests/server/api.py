@@ -48,6 +48,13 @@ def an_answer_leaves_the_session_free():
         want(s.run("log", "append", one, "--kind", "memory.set", "--data", '{"values":{"a":1}}').returncode, 0)
 
 
+def every_view_of_a_session_can_be_asked_for():
+    one = s.session()
+    s.append(one, 3)
+    for view in ("", "/why", "/usage", "/state", "/log", "/transcript", "/timeline", "/verify", "/checkpoints", "/queue", "/trust"):
+        want(s.api("GET", "/sessions/" + one + view).status, 200, view)
+
+
 def lists_are_paged():
     ids = [s.session(task_id="paged") for _ in range(7)]
     got, after = [], ""
@@ -215,6 +222,7 @@ case("figures are of what happened", figures_are_of_what_happened)
 case("the document names every route", the_document_names_every_route)
 case("sessions are made, read, changed and deleted", sessions_are_made_read_changed_and_deleted)
 case("an answer leaves the session free", an_answer_leaves_the_session_free)
+case("every view of a session can be asked for", every_view_of_a_session_can_be_asked_for)
 case("lists are paged", lists_are_paged)
 case("conditions are kept", conditions_are_kept)
 case("bad input is refused by name", bad_input_is_refused_by_name)

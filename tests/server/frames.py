@@ -52,7 +52,7 @@ class Socket:
         self.s = socket.create_connection(("127.0.0.1", server.port), timeout=30)
         self.s.sendall(handshake(server.port, token or server.token, protocol, **more))
         self.head, self.rest = self.read_head()
-        status = int(self.head.split(b" ", 2)[1])
+        status = int((self.head.split(b" ", 2) + [b"0", b"0"])[1])  # 0: it said nothing
         if status != 101:
             self.s.close()
             raise Refused(status)

@@ -166,6 +166,7 @@ class Stream:
         self.r = self.c.getresponse()
         self.status = self.r.status
         self.got = []
+        self.beats = []  # ids without an event
         self.changed = threading.Condition()
         self.over = False
         self.thread = threading.Thread(target=self.read, daemon=True)
@@ -180,6 +181,10 @@ class Stream:
                     if "data" in now:
                         with self.changed:
                             self.got.append((now.get("id"), now.get("event"), json.loads(now["data"])))
+                            self.changed.notify_all()
+                    elif "id" in now:
+                        with self.changed:
+                            self.beats.append(int(now["id"]))
                             self.changed.notify_all()
                     now = {}
                 elif not line.startswith(":"):

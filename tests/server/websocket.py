@@ -236,7 +236,7 @@ def two_sessions_of_a_task_never_mix():
 
 
 def a_run_is_told_as_it_goes():
-    script = s.write("script.json", json.dumps({"turns": [{"text": "first"}, {"text": "the second answer"}]}))
+    script = s.write("script.json", json.dumps({"turns": [{"text": "first"}, {"text": "the second answer", "delay_ms": 500}]}))
     one = json.loads(s.run("chat", "--script", script, "-p", "hello", "--output", "json").stdout)["session_id"]
     other = s.session()
     w, beside = Socket(s), Socket(s)
@@ -245,13 +245,14 @@ def a_run_is_told_as_it_goes():
     sent = w.ask("message.send", {"id": one, "content": "and now?"})
     want((sent["type"], sent["payload"]["run_id"][:4]), ("response", "run_"))
     w.wait(lambda w: any(e["event"]["kind"] == "run.completed" for e in w.events()))
-    w.wait(lambda w: w.of("session.state_changed") and w.of("session.state_changed")[-1]["state"] == "COMPLETED")
+    w.wait(lambda w: w.of("session.state_changed") and w.of("session.state_changed")[-1]["session"]["state"] == "COMPLETED")
     added = [e["event"]["kind"] for e in w.of("session.message.added")]
     want(added, ["message.user", "message.assistant"])
     want("".join(p["streamed"]["text"] for p in w.of("session.text") if p["streamed"]["type"] == "text"), "the second answer")
-    want("RUNNING" in [p["state"] for p in w.of("session.state_changed")], True)
+    want("RUNNING" in [p["session"]["state"] for p in w.of("session.state_changed")], True)
     last = w.of("session.state_changed")[-1]
-    want((last["session_id"], last["is_resumable"], last["needs_resume"], last["resume_reason"]), (one, last["session"]["is_resumable"], False, None))
+    want((last["session_id"], last["session"]["needs_resume"], last["session"]["resume_reason"]), (one, False, None))
+    want(w.ask("task.session.status", {"id": one})["payload"]["state"], "COMPLETED")
     want([m for m in beside.got if m["type"] == "notification" and m["action"] != "session.snapshot"], [])
     w.close()
     beside.close()
