@@ -123,6 +123,19 @@ struct command_result {
     bool yes;
 };
 
+/* A token for the API of the server. */
+struct access_shown {
+    const char *name;
+    const char *const *scopes; /* words, ended by NULL */
+    int64_t created_ms, expires_ms;
+    bool expired;
+    const char *token; /* NULL: not shown */
+};
+
+struct accesses_listed {
+    struct shape_stream tokens;
+};
+
 struct trust_report {
     bool trusted_now;
     struct str would_run; /* JSON */
@@ -214,6 +227,8 @@ extern const struct shape shape_verification;   /* struct verification */
 extern const struct shape shape_settings;       /* struct settings */
 extern const struct shape shape_store_copy;     /* struct copy_report */
 extern const struct shape shape_graph_diff;     /* struct graph_diff */
+extern const struct shape shape_access;         /* struct access_shown */
+extern const struct shape shape_accesses;       /* struct accesses_listed */
 extern const struct shape shape_trust;          /* struct trust_report */
 extern const struct shape shape_store_check, shape_doctor, shape_graph_check,
     shape_settings_check;                                         /* struct check_report */
@@ -225,7 +240,7 @@ extern const struct shape shape_runs;                             /* struct run_
 extern const struct shape shape_run_row;                          /* struct run_row */
 extern const struct shape shape_created, shape_started, shape_forked, shape_rolled_back, shape_deleted, shape_saved,
     shape_marked, shape_pruned, shape_appended, shape_queued, shape_queued_message, shape_cancelled, shape_token,
-    shape_resumed, shape_version, shape_store, shape_compacted, shape_store_trusted;  /* struct command_result */
+    shape_resumed, shape_accepted, shape_access_revoked, shape_version, shape_store, shape_compacted, shape_store_trusted;  /* struct command_result */
 extern const struct shape shape_log_event, shape_state, shape_store_info, shape_plan; /* texts of the library */
 
 /* The error that shape_error wrote; TIDE_OK: it is none. */

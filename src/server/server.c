@@ -11,6 +11,7 @@
 
 #include "server/call.h"
 #include "server/feed.h"
+#include "server/idempotency.h"
 #include "server/peer.h"
 #include "server/workers.h"
 #include "server/writers.h"
@@ -136,9 +137,14 @@ static bool check_body_type(struct http_request *q, const struct route *route)
                                                         : "the body is application/json");
 }
 
+/* Whoever asks needs no token: the route says so. */
 static bool is_open(struct http_request *q)
 {
-    return str_eq(q->path, STR("/healthz"));
+    struct str params[ROUTE_PARAMS];
+    unsigned methods;
+    const struct route *r = route_find(&q->arena, q->path, q->method, params, &methods);
+
+    return r && r->flags & ROUTE_OPEN;
 }
 
 static void answer_http(struct call *c, int status, const char *type, struct buf *body)
@@ -218,6 +224,8 @@ enum tide_code server_start(struct server *s, tide_store *store, struct tide_err
     s->writers = writers_new(store);
     s->sockets = peers_new();
     s->http = http_server_new(&face, &s->opt.limits);
+    if (idempotency_open(s->opt.runs.url, &s->idempotency, err))
+        return err->code;
     s->feed = feed_new(store, s->access);
     s->runner = runner_new(store, s->feed, &s->opt.runs);
     if (runner_sweep(s->runner, err) || runner_start(s->runner, err)) /* before anybody may ask */
@@ -250,6 +258,7 @@ enum server_stopped server_stop(struct server *s)
     http_server_free(s->http); /* until then it may give us requests */
     workers_free(s->workers);
     websocket_loop_free(s->sockets);
+    idempotency_close(s->idempotency);
     listeners_done(&s->listeners);
     access_close(s->access);
     rate_free(s->rate);
