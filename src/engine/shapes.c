@@ -38,6 +38,7 @@ const struct shape *const shapes[] = {
     &shape_accesses,
     &shape_access_revoked,
     &shape_recovery,
+    &shape_recovery_report,
     &shape_notification,
     &shape_notified,
     &shape_verification,

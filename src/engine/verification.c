@@ -37,7 +37,8 @@ static int on_progress(void *arg, uint64_t done, uint64_t total)
 {
     struct verifying *v = arg;
 
-    return v->progress(v->arg, (uint64_t)v->ret->events + done, v->total ? (uint64_t)v->total : total);
+    return v->progress ? v->progress(v->arg, (uint64_t)v->ret->events + done, v->total ? (uint64_t)v->total : total)
+                       : 0;
 }
 
 static bool is_damage(enum tide_code code)

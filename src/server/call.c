@@ -9,6 +9,7 @@
 #include "engine/shapes.h"
 #include "server/idempotency.h"
 #include "server/server.h"
+#include "server/transfer.h"
 #include "server/writers.h"
 
 #define KEY_MAX 255
@@ -533,6 +534,8 @@ static void digest_request(struct call *c)
         digest_add_str(&d, c->params[n++]);
     digest_add_str(&d, c->if_match);
     digest_add_str(&d, c->http ? c->http->query : STR(""));
+    if (c->http)
+        upload_add_digest(c->http, &d);
     digest_add_str(&d, c->http ? buf_view(&c->http->body) : c->body ? json_source(c->body) : STR(""));
     digest_end(&d, digest);
     hex_encode(c->request.digest, digest, (CAUSE_ID_SIZE - 1) / 2);

@@ -14,7 +14,7 @@ struct program_process {
     const struct resume_request *ask;
     const char *message;
     char *token; /* TIDE_TOKEN_SIZE: gets that of the wait where it parks */
-    int stop; /* readable once this server stops: nobody waits for the program then */
+    int stop;    /* readable once this server stops: nobody waits for the program then */
 };
 
 /* Until it has ended. Why it was refused, or failed. */

@@ -13,6 +13,7 @@
 #include "server/feed.h"
 #include "server/idempotency.h"
 #include "server/peer.h"
+#include "server/transfer.h"
 #include "server/workers.h"
 #include "server/writers.h"
 
@@ -167,6 +168,8 @@ static bool begin(void *arg, struct http_request *q)
     if (!check_where(s, q) || (!is_open(q) && (!check_who(s, q, &c->caller) || !check_rate(s, q, &c->caller))) ||
         !check_route(q, c) || !check_body_type(q, c->route))
         return false;
+    if (c->route->flags & ROUTE_BYTES_IN)
+        (void)upload_begin(q); /* if it cannot, the route says so */
     return true;
 }
 
@@ -217,15 +220,14 @@ enum tide_code server_start(struct server *s, tide_store *store, struct tide_err
 {
     struct http_face face = {s, begin, handle, over, refuse};
 
-    if (access_open(&s->access, err))
+    if (access_open(&s->access, err) || idempotency_open(s->opt.runs.url, &s->idempotency, err))
         return err->code;
     s->store = store;
     s->workers = workers_new(WORKERS, QUEUE_MAX);
     s->writers = writers_new(store);
+    s->transfers = transfers_new();
     s->sockets = peers_new();
     s->http = http_server_new(&face, &s->opt.limits);
-    if (idempotency_open(s->opt.runs.url, &s->idempotency, err))
-        return err->code;
     s->feed = feed_new(store, s->access);
     s->runner = runner_new(store, s->feed, &s->opt.runs);
     if (runner_sweep(s->runner, err) || runner_start(s->runner, err)) /* before anybody may ask */
@@ -250,6 +252,7 @@ enum server_stopped server_stop(struct server *s)
     }
     if (counts.active)
         return SERVER_RUNS_LEFT;
+    transfers_free(s->transfers);
     websocket_loop_stop(s->sockets);
     workers_stop(s->workers);
     writers_free(s->writers);

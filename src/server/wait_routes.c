@@ -3,10 +3,6 @@
  * What waits for somebody: a new token for its wait, and the answer of whoever has the token and nothing else. That route needs no
  * token of this server: the one of the wait, in the body, is the right to give this one answer. Whoever guesses is slowed down.
  */
-#include <pthread.h>
-#include <time.h>
-
-#include "base/digest.h"
 #include "engine/resume.h"
 #include "engine/shapes.h"
 #include "server/run_routes.h"
@@ -46,61 +42,6 @@ static enum tide_code rotate(struct call *c, struct tide_err *err)
     return TIDE_OK;
 }
 
-/* ---- guessing ---- */
-
-#define PEERS 256
-#define WRONG_MAX 20
-#define WINDOW_MS 60000
-
-/* Wrong tokens by where they come from; peers that share a place share its limit. */
-static struct {
-    pthread_mutex_t mu;
-    struct {
-        int64_t since_ms;
-        unsigned n;
-    } at[PEERS];
-} wrong = {.mu = PTHREAD_MUTEX_INITIALIZER};
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
-
-static size_t place_of(const struct call *c)
-{
-    unsigned char digest[DIGEST_SIZE];
-
-    digest_of(digest, str_from(c->http ? c->http->peer : ""));
-    return digest[0];
-}
-
-static bool guesses_too_often(const struct call *c)
-{
-    size_t i = place_of(c);
-    bool often;
-
-    pthread_mutex_lock(&wrong.mu);
-    if (now_ms() - wrong.at[i].since_ms > WINDOW_MS)
-        wrong.at[i].n = 0;
-    often = wrong.at[i].n >= WRONG_MAX;
-    pthread_mutex_unlock(&wrong.mu);
-    return often;
-}
-
-static void note_wrong(const struct call *c)
-{
-    size_t i = place_of(c);
-
-    pthread_mutex_lock(&wrong.mu);
-    if (!wrong.at[i].n)
-        wrong.at[i].since_ms = now_ms();
-    wrong.at[i].n++;
-    pthread_mutex_unlock(&wrong.mu);
-}
-
 /* ---- the answer of whoever has the token ---- */
 
 static const struct field answer_body[] = {
@@ -119,7 +60,8 @@ static enum tide_code check_token(struct call *c, tide_session **ret, struct tid
     code = code ? code : resume_check_token(*ret, call_text(c, "token"), err);
     if (code != TIDE_NOT_FOUND && code != TIDE_TOKEN_FOREIGN)
         return code;
-    note_wrong(c);
+    if (c->http)
+        rate_take(c->server->guesses, str_from(c->http->peer));
     *err = (struct tide_err){0};
     return tide_fail(err, TIDE_TOKEN_FOREIGN, "this is no token of a wait of this session");
 }
@@ -134,8 +76,8 @@ static enum tide_code answer_wait(struct call *c, struct tide_err *err)
                       .input = arena_dup(c->arena, call_json(c, "input")).ptr,
                       .has_reason = reason != NULL};
 
-    if (guesses_too_often(c)) {
-        (void)!tide_fail(err, TIDE_BUSY, "too many wrong tokens came from there: try again in a minute");
+    if (c->http && !rate_allows(c->server->guesses, str_from(c->http->peer))) {
+        (void)!tide_fail(err, TIDE_BUSY, "too many tokens that are none came from this address");
         call_fail_as(c, 429, err);
         return TIDE_OK;
     }
