@@ -75,7 +75,8 @@ extern "C" {
     X(UNSETTLED, 30, 10, 409, 0, "the outcome of an effect is unknown")                                                \
     X(ALIVE, 31, 4, 409, 1, "a process of the last run is still alive")                                                \
     X(UNTRUSTED, 32, 11, 403, 0, "it came from elsewhere and is not trusted")                                          \
-    X(UNFINISHED, 33, 4, 409, 0, "the last run is unfinished")
+    X(UNFINISHED, 33, 4, 409, 0, "the last run is unfinished")                                                         \
+    X(WRONG_STATE, 34, 2, 409, 0, "not possible in this state")
 
 enum tide_code {
 #define TIDE_CODE_ENUM(name, number, exit, http, retry, text) TIDE_##name = (number),

@@ -544,7 +544,7 @@ static enum tide_code take_up(struct tide_agent *a, const char *input, const cha
         return agent_go_on(a, input, token, err);
     }
     if (input || token)
-        return tide_fail_session(err, TIDE_INVALID, a->s->head.id, "does not wait for an answer");
+        return tide_fail_session(err, TIDE_WRONG_STATE, a->s->head.id, "does not wait for an answer");
     if (!conversation_is_owed(&a->conversation) && !conversation_open(&a->conversation) &&
         !a->s->state->ledger.queue.live) {
         tide_fail(err, TIDE_NOT_FOUND, "nothing is left to do in session '%s'", a->s->head.id);

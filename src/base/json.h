@@ -56,6 +56,9 @@ struct str json_text(struct arena *a, const struct json *string); /* decoded; a 
 struct str json_key_text(struct arena *a, const struct json *member);
 bool json_int(const struct json *v, int64_t *ret_value); /* true for an integer that fits exactly (1e2 does not) */
 
+/* The same value, however it is written: blanks, escapes and the order of members do not count; the text of numbers does. */
+bool json_same(struct arena *a, const struct json *x, const struct json *y);
+
 /* Typed member access with a default for absent or mistyped ones. */
 struct str json_get_text(struct arena *a, const struct json *object, struct str key); /* empty slice by default */
 int64_t json_get_int(const struct json *object, struct str key, int64_t otherwise);

@@ -93,6 +93,23 @@ bool json_int(const struct json *v, int64_t *ret_value)
     return v && v->type == JSON_NUMBER && str_to_int64(v->raw, ret_value);
 }
 
+bool json_same(struct arena *a, const struct json *x, const struct json *y)
+{
+    if (x->type != y->type || x->count != y->count)
+        return false;
+    if (x->type == JSON_STRING)
+        return str_eq(json_text(a, x), json_text(a, y));
+    if (x->type == JSON_NUMBER)
+        return str_eq(x->raw, y->raw);
+    for (const struct json *m = x->first, *n = y->first; m; m = m->next, n = n->next) {
+        const struct json *other = x->type == JSON_OBJECT ? json_get(y, json_key_text(a, m)) : n;
+
+        if (!other || !json_same(a, m, other))
+            return false;
+    }
+    return true;
+}
+
 struct str json_get_text(struct arena *a, const struct json *object, struct str key)
 {
     const struct json *v = json_get(object, key);

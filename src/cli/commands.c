@@ -14,7 +14,8 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_config_check, cmd_graph_check, cmd_graph_show, cmd_graph_import, cmd_graph_schema, cmd_sessions_resume,
     cmd_torture, cmd_run, cmd_graph_diff, cmd_sessions_trust, cmd_store_trust, cmd_schema, cmd_notify;
 
-extern const struct command cmd_sessions_transcript, cmd_serve, cmd_tasks_list, cmd_tasks_show, cmd_tasks_set;
+extern const struct command cmd_sessions_transcript, cmd_serve, cmd_tasks_list, cmd_tasks_show, cmd_tasks_set,
+    cmd_access_create, cmd_access_list, cmd_access_revoke, cmd_access_rotate;
 
 const struct command *const commands[] = {
     &cmd_chat,
@@ -58,6 +59,10 @@ const struct command *const commands[] = {
     &cmd_log_append,
     &cmd_log_show,
     &cmd_token_rotate,
+    &cmd_access_create,
+    &cmd_access_list,
+    &cmd_access_revoke,
+    &cmd_access_rotate,
     &cmd_store_init,
     &cmd_store_info,
     &cmd_store_check,
@@ -88,6 +93,7 @@ const struct command_group command_groups[] = {
     {"tasks", "list and show tasks, and set what a person says of them"},
     {"log", "append events to a session's log and read them"},
     {"token", "resume tokens"},
+    {"access", "tokens for the API of the server"},
     {"store", "create, show, check, copy and compact a store"},
     {"graph", "check, draw, compare and import graphs"},
     {"config", "show, change and check the configuration"},

@@ -19,6 +19,7 @@ struct resuming {
     struct chat_printing chat;
     struct buf token_text, input_text, checkpoints;
     const char **given, **renames; /* as of core.ask; OLD, NEW, …: both ended by NULL */
+    struct cause request;          /* who asked a server for it */
     struct arena arena;
 };
 

@@ -325,7 +325,7 @@ static enum tide_code run_once(struct graph_run *r, struct tide_graph_result *re
 static enum tide_code go_on(struct graph_run *r, enum tide_code code, const struct tide_graph_result *result,
                             struct buf *answer, struct tide_err *err)
 {
-    bool late = code == TIDE_INVALID && answer->len;
+    bool late = code == TIDE_WRONG_STATE && answer->len;
     enum tide_code lapsed;
     struct tide_err ignored;
 

@@ -145,3 +145,8 @@ enum tide_code housekeeping_expire(tide_store *store, int64_t retention_ms, bool
     housekeeping_done(&h);
     return code;
 }
+
+enum tide_code housekeeping_delete_at(tide_store *store, const char *id, int64_t seq, struct tide_err *err)
+{
+    return session_delete_at(store_of(store), id, seq, err);
+}

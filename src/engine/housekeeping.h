@@ -45,4 +45,8 @@ enum tide_code housekeeping_retention(const char *config, int64_t *ret_ms, struc
 enum tide_code housekeeping_expire(tide_store *store, int64_t retention_ms, bool dry_run, int64_t *ret_n,
                                    struct tide_err *err) MUST_CHECK;
 
+/* Deletes one, unless anything was appended behind `seq`: TIDE_CONFLICT. */
+enum tide_code housekeeping_delete_at(tide_store *store, const char *id, int64_t seq, struct tide_err *err)
+    TIDE_MUST_CHECK;
+
 #endif

@@ -43,8 +43,8 @@ enum tide_code message_queue_list(tide_session *session, queued_message_fn *fn, 
     return TIDE_OK;
 }
 
-enum tide_code message_queue_withdraw(tide_store *store, tide_session *session, const char *queue_id, int64_t *ret_seq,
-                                      struct tide_err *err)
+enum tide_code message_queue_withdraw(tide_store *store, tide_session *session, const char *queue_id,
+                                      const struct cause *request, int64_t *ret_seq, struct tide_err *err)
 {
     const char *id = tide_session_id(session);
     AUTO(buf_done) struct buf body = BUF_INIT(4096);
@@ -61,7 +61,7 @@ enum tide_code message_queue_withdraw(tide_store *store, tide_session *session, 
     }
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("queue_id"), str_from(queue_id));
-    json_out_kstr(&o, STR("by"), STR("local"));
+    cause_put(&o, request);
     json_out_end(&o, '}');
     return tide_session_input(store, id, tide_session_last_seq(session),
                               &(struct tide_new_event){"queue.withdrawn", buf_cstr(&body), body.len}, 1, ret_seq, err);

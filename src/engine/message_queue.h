@@ -4,6 +4,7 @@
 #define ENGINE_MESSAGE_QUEUE_H
 
 #include "base/str.h"
+#include "base/cause.h"
 #include "tidemark.h"
 
 struct queued_message {
@@ -18,8 +19,9 @@ enum tide_code message_queue_list(tide_session *session, queued_message_fn *fn, 
     TIDE_MUST_CHECK;
 
 /* TIDE_NOT_FOUND: it is not in the queue (any more). TIDE_HELD: a process runs the session and may take it. */
-enum tide_code message_queue_withdraw(tide_store *store, tide_session *session, const char *queue_id, int64_t *ret_seq,
-                                      struct tide_err *err) TIDE_MUST_CHECK;
+enum tide_code message_queue_withdraw(tide_store *store, tide_session *session, const char *queue_id,
+                                      const struct cause *request, int64_t *ret_seq, struct tide_err *err)
+    TIDE_MUST_CHECK;
 
 /* How many no run has taken yet. */
 enum tide_code message_queue_count(tide_session *session, int64_t *ret_n, struct tide_err *err) TIDE_MUST_CHECK;

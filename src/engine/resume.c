@@ -15,6 +15,13 @@
 
 #define ANSWER_MAX ((size_t)16 << 20)
 
+/* What is asked for is signed by whoever asks. */
+static void sign(const struct resume *r, tide_session *session)
+{
+    if (r->ask.request && session)
+        session_sign(session, r->ask.request);
+}
+
 static void tell_running(const struct resume *r, bool runs)
 {
     if (r->face.running)
@@ -50,6 +57,7 @@ static struct tide_run_options run_options(const struct resume_request *ask)
         .flags = (ask->now ? TIDE_RUN_NOW : 0u) | (ask->accept_change ? TIDE_RUN_ACCEPT_CHANGE : 0u),
         .token = ask->token,
         .request_id = ask->request_id,
+        .by = ask->request && ask->request->by[0] ? ask->request->by : NULL,
         .input = ask->input,
         .retry = ask->retry,
         .happened = ask->happened,
@@ -199,6 +207,7 @@ static enum tide_code run_chat(struct resume *r, const char *text, struct tide_e
     sweep = recovery_thread_start(r->store, sweep_ms);
     code = chat_open(c, r->ask.id, NULL, 0, err);
     if (!code) {
+        sign(r, c->session);
         chat_tell_refused(c);
         r->result = RESUME_RAN;
         tell_running(r, true);
@@ -257,6 +266,7 @@ static void take_wants(struct resume *r)
     w->opt.fallback = ask->graph.fallback;
     w->opt.token = ask->token;
     w->opt.input = ask->input;
+    w->opt.by = ask->request && ask->request->by[0] ? ask->request->by : NULL;
     w->opt.retry = ask->retry;
     w->opt.happened = ask->happened;
     w->who = ask->who;
@@ -317,6 +327,7 @@ enum tide_code start_graph(struct resume *r, struct str json, const char *dir, s
         held_open(&r->face.held, r->store, r->ask.id, &r->session, err) || tide_session_check_trust(r->session, err) ||
         r->face.open_setup(r->face.arg, &r->run.setup, err))
         return err->code;
+    sign(r, r->session);
     r->run.graph = graph;
     r->run.session = r->session;
     r->run.want = &r->want;
@@ -338,6 +349,7 @@ enum tide_code resume_session(struct resume *r, struct tide_err *err)
         return code;
     if (resume_kind(r->session, &r->ask, &r->kind, err))
         return err->code;
+    sign(r, r->session);
     if (r->ask.ask_again && r->session) {
         if (resume_ask_again(r->session, &r->ask, r->token, err))
             return err->code;
@@ -352,36 +364,62 @@ enum tide_code resume_session(struct resume *r, struct tide_err *err)
     return r->kind == TIDE_KIND_CHAT ? run_chat(r, NULL, err) : resume_program(r, err);
 }
 
-enum tide_code send_queue(tide_store *store, const char *session, struct str content, char ret_queue_id[QUEUE_ID_SIZE],
-                          int64_t *ret_seq, struct tide_err *err)
+static void put_queued(struct buf *body, const char *queue_id, struct str content, const struct cause *request)
+{
+    struct json_out o = json_out_to(body);
+
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("queue_id"), str_from(queue_id));
+    json_out_kraw(&o, STR("content"), content);
+    if (request)
+        cause_put(&o, request);
+    json_out_end(&o, '}');
+}
+
+/*
+ * With the lease, for a moment: so it is found among the sessions that recovery looks at. Somebody who has it takes it. TIDE_CONFLICT:
+ * something came in between, and there may be more in the queue now.
+ */
+static enum tide_code queue_once(tide_store *store, const char *session, const struct tide_new_event *ev, int64_t max,
+                                 int64_t *ret_seq, struct tide_err *err)
+{
+    tide_session *s = NULL;
+    enum tide_code code = tide_session_open(store, session, TIDE_SESSION_APPEND, &s, err);
+
+    code = code ? code : tide_session_check_trust(s, err);
+    if (!code && max && (int64_t)s->state->ledger.queue.live >= max)
+        code =
+            tide_fail_session(err, TIDE_BUSY, session,
+                              "has %lld messages that no run has taken: wait for one, or withdraw one", (long long)max);
+    code = code ? code : tide_session_append(s, TIDE_APPEND_RELEASE, ev, 1, ret_seq, err);
+    if (code == TIDE_HELD || code == TIDE_FENCED)
+        code = tide_session_input(store, session, max ? tide_session_last_seq(s) : -1, ev, 1, ret_seq, err);
+    tide_session_close(s);
+    return code;
+}
+
+enum tide_code send_queue(tide_store *store, const char *session, struct str content, const struct cause *request,
+                          int64_t max, char ret_queue_id[QUEUE_ID_SIZE], int64_t *ret_seq, struct tide_err *err)
 {
     AUTO(buf_done) struct buf body = BUF_INIT(content.len + 4096);
-    struct json_out o = json_out_to(&body);
     struct tide_new_event ev;
-    tide_session *s = NULL;
     enum tide_code code;
     char id[TIDE_ID_SIZE];
 
     session_make_id(store_of(store), "q", id);
     snprintf(ret_queue_id, QUEUE_ID_SIZE, "%.*s", QUEUE_ID_SIZE - 1, id);
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("queue_id"), str_from(ret_queue_id));
-    json_out_kraw(&o, STR("content"), content);
-    json_out_end(&o, '}');
+    put_queued(&body, ret_queue_id, content, request);
     ev = (struct tide_new_event){"queue.added", buf_cstr(&body), body.len};
-    /* With the lease, for a moment: so it is found among the sessions that recovery looks at. Somebody who has it takes it. */
-    code = tide_session_open(store, session, TIDE_SESSION_APPEND, &s, err);
-    code = code ? code : tide_session_check_trust(s, err);
-    code = code ? code : tide_session_append(s, TIDE_APPEND_RELEASE, &ev, 1, ret_seq, err);
-    tide_session_close(s);
-    return code == TIDE_HELD || code == TIDE_CONFLICT || code == TIDE_FENCED
-               ? tide_session_input(store, session, -1, &ev, 1, ret_seq, err)
-               : code;
+    do
+        code = queue_once(store, session, &ev, max, ret_seq, err);
+    while (code == TIDE_CONFLICT);
+    return code;
 }
 
 static enum tide_code queue_message(struct resume *r, struct tide_err *err)
 {
-    if (send_queue(r->store, tide_session_id(r->session), buf_view(&r->content), r->queue_id, &r->seq, err))
+    if (send_queue(r->store, tide_session_id(r->session), buf_view(&r->content), r->ask.request, r->ask.queue_max,
+                   r->queue_id, &r->seq, err))
         return err->code;
     r->result = RESUME_QUEUED;
     return TIDE_OK;
@@ -407,6 +445,7 @@ enum tide_code send_message(struct resume *r, const char *text, bool only_queue,
     if (str_is_blank(str_from(text)))
         return tide_fail(err, TIDE_INVALID, "the message is empty");
     json_quote(&r->content, str_from(text));
+    sign(r, r->session);
     if (!only_queue && send_kind(r->session, &r->kind, err))
         return err->code;
     if (r->kind == TIDE_KIND_CHAT)
@@ -416,6 +455,15 @@ enum tide_code send_message(struct resume *r, const char *text, bool only_queue,
         return run_graph(r, err);
     }
     return r->kind == TIDE_KIND_PROGRAM ? send_to_program(r, err) : queue_message(r, err);
+}
+
+const char *resume_token(const struct resume *r)
+{
+    if (r->result == RESUME_ASKED)
+        return r->token;
+    if (r->kind == TIDE_KIND_GRAPH)
+        return r->graph_result.token;
+    return r->kind == TIDE_KIND_CHAT && r->chat.agent ? tide_agent_token(r->chat.agent) : "";
 }
 
 void resume_done(struct resume *r)

@@ -99,10 +99,14 @@ enum tide_code send_message(struct resume *r, const char *text, bool only_queue,
 /* What a resume goes on with is begun: this graph (JSON), in the session of `ask`, with `memory` and the wants of `ask`. `dir`: as of graph_text_read(). */
 enum tide_code start_graph(struct resume *r, struct str json, const char *dir, struct tide_err *err) MUST_CHECK;
 
+/* The token of the wait where a chat or a graph is parked now, shown only to whoever parked it; "": it does not wait. */
+const char *resume_token(const struct resume *r);
+
 void resume_done(struct resume *r);
 
-/* Queues a message. `content`: JSON. */
-enum tide_code send_queue(tide_store *store, const char *session, struct str content, char ret_queue_id[QUEUE_ID_SIZE],
-                          int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
+/* Queues a message. `content`: JSON; `request` NULL: nobody is named. TIDE_BUSY: `max` (0: no limit) are queued already. */
+enum tide_code send_queue(tide_store *store, const char *session, struct str content, const struct cause *request,
+                          int64_t max, char ret_queue_id[QUEUE_ID_SIZE], int64_t *ret_seq, struct tide_err *err)
+    MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/yes_no.h"
 #include "session/session.h"
 #include "session/status.h"
+#include "session/token.h"
 
 enum { OF_PROGRAM = 1, OF_CHAT = 2, OF_GRAPH = 4 };
 
@@ -127,6 +128,15 @@ static enum tide_code refuse_option(tide_session *session, enum tide_session_kin
                                                : "runs no graph",
                       whom[for_whom(option)]);
     return refuse_argument(option, err);
+}
+
+enum tide_code resume_check_token(tide_session *session, const char *token, struct tide_err *err)
+{
+    int64_t answered;
+    enum tide_code code = session_sync(session, err);
+
+    return code ? code
+                : token_validate(session, str_from(token), NULL, env_now_ms(session->store->env), &answered, err);
 }
 
 enum tide_code resume_ask_again(tide_session *session, const struct resume_request *ask,

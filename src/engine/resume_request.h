@@ -4,6 +4,7 @@
 #define ENGINE_RESUME_REQUEST_H
 
 #include "engine/agent_setup.h"
+#include "base/cause.h"
 
 struct resume_request {
     const char *id;                 /* or unique prefix */
@@ -12,7 +13,9 @@ struct resume_request {
     bool has_reason;                /* … and it holds a reason: resume_give_reason() */
     const char *ask_again;          /* a question that was answered with no; NULL: none */
     const char *request_id;         /* NULL: none */
+    const struct cause *request;    /* who asks, and by which request of theirs; NULL: nobody is named */
     const char **retry, **happened; /* names, ended by NULL; NULL: none */
+    int64_t queue_max;              /* of a message that is queued: it is refused where so many are; 0: no limit */
     bool now, accept_change;
     bool dry_run;                    /* only what would be done; nothing is written */
     bool unattended;                 /* no person resumes it: who.keep_pause, whatever it runs */
@@ -38,6 +41,9 @@ enum tide_code resume_kind(tide_session *session, const struct resume_request *a
 /* A yes or a no, JSON, and why, as one answer into *ret. TIDE_INVALID: there is no answer, or it holds a reason itself. */
 enum tide_code resume_give_reason(const char *input, const char *reason, struct buf *ret, struct tide_err *err)
     MUST_CHECK;
+
+/* Whether this is a token with which the session's wait can be answered now: TIDE_TOKEN_…. Writes nothing. */
+enum tide_code resume_check_token(tide_session *session, const char *token, struct tide_err *err) MUST_CHECK;
 
 /* Opens the question again that ask->ask_again names; an answer that goes with it is looked at first. */
 enum tide_code resume_ask_again(tide_session *session, const struct resume_request *ask,

@@ -70,3 +70,16 @@ const struct shape shape_recovery = {
             {.name = NULL},
         },
 };
+
+const struct shape shape_recovery_report = {
+    .name = "recovery_report",
+    .help = "All that recovery found, and the summary.",
+    .members =
+        (const struct shape_member[]){
+            {"found", SHAPE_STREAM, SHAPE_AT(struct recovery_report, found), 0, "a session each",
+             .of = &shape_recovery},
+            {"summary", SHAPE_OBJECT, SHAPE_AT(struct recovery_report, summary), 0, "of all",
+             .of = &shape_recovery_summary},
+            {.name = NULL},
+        },
+};

@@ -46,6 +46,13 @@ SHAPE(appended, "An event that was appended.", SEQ("its position in the log"));
 SHAPE(queued, "A message that was queued for the process that runs the session.", SESSION_ID("the session"),
       {"queue_id", SHAPE_TEXT, AT(queue_id), 0, "the id of the message"}, SEQ("its event"));
 
+SHAPE(accepted, "What a request has set going.", SESSION_ID("the session"),
+      {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_OPTIONAL, "the run that goes on, or has begun"},
+      {"queue_id", SHAPE_TEXT, AT(queue_id), SHAPE_OPTIONAL, "the message, where it was queued"},
+      {"seq", SHAPE_INT, AT(seq), SHAPE_OPTIONAL, "the event that says so"},
+      {"status", SHAPE_TEXT, AT(word), SHAPE_OPTIONAL, "of the session, for who waited until it parked or ended"},
+      {"token", SHAPE_TEXT, AT(token), SHAPE_OPTIONAL, "of what it waits for, shown only here"});
+
 SHAPE(cancelled, "A session whose run was to end.", SESSION_ID("the session"),
       {"cancelled", SHAPE_TEXT, AT(word), 0,
        "how: there was nothing to end, it was ended, its process has ended it, or it lost the right to write",
@@ -57,6 +64,9 @@ SHAPE(token, "A new token for what a session waits for.", SESSION_ID("the sessio
 SHAPE(resumed, "A resume that this request had done before.", SESSION_ID("the session"),
       {"run_id", SHAPE_TEXT, AT(run_id), 0, "the run that it began"}, SEQ("its event"),
       {"repeated", SHAPE_BOOL, AT(yes), 0, "true: nothing was done now"});
+
+SHAPE(access_revoked, "A token for the API of the server that was revoked.",
+      {"revoked", SHAPE_TEXT, AT(word), 0, "its name"});
 
 SHAPE(version, "The version of Tidemark.", {"version", SHAPE_TEXT, AT(word), 0, "its number"});
 

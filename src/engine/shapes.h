@@ -123,6 +123,19 @@ struct command_result {
     bool yes;
 };
 
+/* A token for the API of the server. */
+struct access_shown {
+    const char *name;
+    const char *const *scopes; /* words, ended by NULL */
+    int64_t created_ms, expires_ms;
+    bool expired;
+    const char *token; /* NULL: not shown */
+};
+
+struct accesses_listed {
+    struct shape_stream tokens;
+};
+
 struct trust_report {
     bool trusted_now;
     struct str would_run; /* JSON */
@@ -181,40 +194,49 @@ struct recovery_line {
     int64_t resumed, failed, expired;
 };
 
+/* All that recovery found at once, and the summary. */
+struct recovery_report {
+    struct shape_stream found;
+    struct recovery_line summary;
+};
+
 struct notice_shown {
     const char *text;
 };
 
 /* Each with the struct that it is written from. */
-extern const struct shape shape_next;           /* struct next_shown; has no name */
-extern const struct shape shape_error;          /* struct error_shown */
-extern const struct shape shape_notice;         /* struct notice_shown */
-extern const struct shape shape_session;        /* struct session_row */
-extern const struct shape shape_session_detail; /* struct session_detail */
-extern const struct shape shape_why;            /* struct session_why */
-extern const struct shape shape_session_status; /* struct session_row; what task.session.status answers */
-extern const struct shape shape_sessions;       /* struct sessions_listed */
-extern const struct shape shape_ids;            /* struct ids_listed */
-extern const struct shape shape_usage;          /* struct tide_usage */
-extern const struct shape shape_checkpoint;     /* struct tide_checkpoint */
-extern const struct shape shape_checkpoints;    /* struct checkpoints_listed */
-extern const struct shape shape_inspection;     /* struct inspection */
-extern const struct shape shape_timeline;       /* struct timeline */
-extern const struct shape shape_deletion;       /* struct deletion_report */
-extern const struct shape shape_transcript;     /* struct transcript_shown */
-extern const struct shape shape_event;          /* struct streamed_event */
-extern const struct shape shape_chat;           /* struct chat_report */
-extern const struct shape shape_run;            /* struct graph_report */
-extern const struct shape shape_parked;         /* struct parked_report */
-extern const struct shape shape_torture;        /* struct torture_report */
-extern const struct shape shape_recovery;       /* struct recovery_line */
-extern const struct shape shape_notification;   /* struct notification_shown */
-extern const struct shape shape_notified;       /* struct notify_outcome of notify.h */
-extern const struct shape shape_verification;   /* struct verification */
-extern const struct shape shape_settings;       /* struct settings */
-extern const struct shape shape_store_copy;     /* struct copy_report */
-extern const struct shape shape_graph_diff;     /* struct graph_diff */
-extern const struct shape shape_trust;          /* struct trust_report */
+extern const struct shape shape_next;            /* struct next_shown; has no name */
+extern const struct shape shape_error;           /* struct error_shown */
+extern const struct shape shape_notice;          /* struct notice_shown */
+extern const struct shape shape_session;         /* struct session_row */
+extern const struct shape shape_session_detail;  /* struct session_detail */
+extern const struct shape shape_why;             /* struct session_why */
+extern const struct shape shape_session_status;  /* struct session_row; what task.session.status answers */
+extern const struct shape shape_sessions;        /* struct sessions_listed */
+extern const struct shape shape_ids;             /* struct ids_listed */
+extern const struct shape shape_usage;           /* struct tide_usage */
+extern const struct shape shape_checkpoint;      /* struct tide_checkpoint */
+extern const struct shape shape_checkpoints;     /* struct checkpoints_listed */
+extern const struct shape shape_inspection;      /* struct inspection */
+extern const struct shape shape_timeline;        /* struct timeline */
+extern const struct shape shape_deletion;        /* struct deletion_report */
+extern const struct shape shape_transcript;      /* struct transcript_shown */
+extern const struct shape shape_event;           /* struct streamed_event */
+extern const struct shape shape_chat;            /* struct chat_report */
+extern const struct shape shape_run;             /* struct graph_report */
+extern const struct shape shape_parked;          /* struct parked_report */
+extern const struct shape shape_torture;         /* struct torture_report */
+extern const struct shape shape_recovery;        /* struct recovery_line */
+extern const struct shape shape_recovery_report; /* struct recovery_report */
+extern const struct shape shape_notification;    /* struct notification_shown */
+extern const struct shape shape_notified;        /* struct notify_outcome of notify.h */
+extern const struct shape shape_verification;    /* struct verification */
+extern const struct shape shape_settings;        /* struct settings */
+extern const struct shape shape_store_copy;      /* struct copy_report */
+extern const struct shape shape_graph_diff;      /* struct graph_diff */
+extern const struct shape shape_access;          /* struct access_shown */
+extern const struct shape shape_accesses;        /* struct accesses_listed */
+extern const struct shape shape_trust;           /* struct trust_report */
 extern const struct shape shape_store_check, shape_doctor, shape_graph_check,
     shape_settings_check;                                         /* struct check_report */
 extern const struct shape shape_stored_graph, shape_graph_stored; /* struct stored_graph */
@@ -225,7 +247,8 @@ extern const struct shape shape_runs;                             /* struct run_
 extern const struct shape shape_run_row;                          /* struct run_row */
 extern const struct shape shape_created, shape_started, shape_forked, shape_rolled_back, shape_deleted, shape_saved,
     shape_marked, shape_pruned, shape_appended, shape_queued, shape_queued_message, shape_cancelled, shape_token,
-    shape_resumed, shape_version, shape_store, shape_compacted, shape_store_trusted;  /* struct command_result */
+    shape_resumed, shape_accepted, shape_access_revoked, shape_version, shape_store, shape_compacted,
+    shape_store_trusted;                                                              /* struct command_result */
 extern const struct shape shape_log_event, shape_state, shape_store_info, shape_plan; /* texts of the library */
 
 /* The error that shape_error wrote; TIDE_OK: it is none. */

@@ -25,7 +25,7 @@ static void check_answer(struct outlook *o, const struct status *st)
 
     if (waiting && !given && !o->opt->checkpoint && !o->opt->message &&
         !(o->s->state->ledger.queue.live && settle_takes_queue(r))) {
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_WRONG_STATE, NULL,
                        WORDS(o, "session '%s' waits for %s%s%.200s", id, r->wait_kind ? r->wait_kind : "input",
                              r->question ? ": " : "", r->question ? r->question : ""));
         outlook_hint(o, TIDE_ACTION_ANSWER,
@@ -33,7 +33,7 @@ static void check_answer(struct outlook *o, const struct status *st)
         outlook_hint(o, TIDE_ACTION_RESUME, "\"checkpoint\":null");
     }
     if (!waiting && o->opt->input) {
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_WRONG_STATE, NULL,
                        WORDS(o, "session '%s' does not wait for an answer (%s)", id, st->reason));
         if (r->waiting && !due)
             outlook_hint(o, TIDE_ACTION_ROTATE_TOKEN, "");
@@ -69,7 +69,7 @@ enum tide_code outlook_state(struct outlook *o, struct tide_err *err)
     status_derive(&st, s->state, session_held_alive(s), now);
     /* a run that can be continued, unless none is: then a new one begins where the position is */
     if (!session_held_alive(s) && r->end != RUN_NONE && r->end != RUN_COMPLETED && !st.is_resumable)
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_WRONG_STATE, NULL,
                        WORDS(o, "session '%s' cannot be resumed: %.300s", s->head.id, st.why));
     if (o->opt->token && token_validate(s, str_from(o->opt->token), NULL, now, &answered, &wrong))
         refuse_err(o, &wrong);

@@ -64,6 +64,7 @@ void http_connection_due(struct http_exchange *x, int64_t in_ms); /* 0: it owes 
 
 /* http_request.c: fills in the request. The status that refuses it, with why; 0: it may be looked at. */
 int http_read_head(struct http_exchange *x, const char *method, const char *version, const char **ret_why);
+bool http_is_too_big(const struct http_request *q); /* what it says that its body has */
 struct http_exchange *http_exchange_new(struct http_listener *l, const char *target);
 
 /* http_answer.c */

@@ -171,8 +171,6 @@ static const char *check_fields(const struct http_request *q)
 int http_read_head(struct http_exchange *x, const char *method, const char *version, const char **ret_why)
 {
     struct http_request *q = &x->request;
-    struct str length;
-    int64_t n;
 
     q->fields = x->fields = arena_alloc(&q->arena, HTTP_FIELDS_MAX * sizeof *x->fields);
     q->method = method_from(method);
@@ -190,14 +188,15 @@ int http_read_head(struct http_exchange *x, const char *method, const char *vers
     *ret_why = !is_path(q->path) || (q->query.len && !is_printable(q->query))
                    ? "the target is no path: it begins with a slash and is ASCII"
                    : check_fields(q);
-    if (*ret_why)
-        return 400;
-    length = http_field(q, "Content-Length");
-    if (length.ptr && str_to_int64(length, &n) && (uint64_t)n > q->body_max) {
-        *ret_why = "the body is too big";
-        return 413;
-    }
-    return 0;
+    return *ret_why ? 400 : 0;
+}
+
+bool http_is_too_big(const struct http_request *q)
+{
+    struct str length = http_field(q, "Content-Length");
+    int64_t n;
+
+    return !q->sink.arg && length.ptr && str_to_int64(length, &n) && (uint64_t)n > q->body_max;
 }
 
 /* ---- the query ---- */

@@ -196,6 +196,10 @@ static enum MHD_Result begin_request(struct http_exchange *x, const char *method
         INVARIANT(x->response);
         return http_send(x);
     }
+    if (http_is_too_big(&x->request)) {
+        refuse(x, 413, "the body is too big");
+        return http_send(x);
+    }
     http_connection_due(x, x->listener->server->limits.body_ms);
     x->request.body.max = x->request.body_max;
     return MHD_YES;
@@ -205,10 +209,16 @@ static enum MHD_Result begin_request(struct http_exchange *x, const char *method
 static enum MHD_Result take_body(struct http_exchange *x, const char *bytes, size_t *n)
 {
     struct buf *body = &x->request.body;
+    const struct http_sink *sink = &x->request.sink;
 
-    if (body->failed && *n > body->max)
+    if (body->failed && (sink->arg || *n > body->max))
         return MHD_NO;
-    buf_add(body, bytes, *n);
+    if (sink->arg) { /* it may take long, as long as something comes */
+        http_connection_due(x, x->listener->server->limits.body_ms);
+        body->failed = !sink->take(sink->arg, (struct str){bytes, *n});
+    } else {
+        buf_add(body, bytes, *n);
+    }
     *n = 0;
     return MHD_YES;
 }
@@ -273,6 +283,8 @@ static void on_over(void *arg, struct MHD_Connection *connection, void **context
         http_connection_due(x, l->server->limits.idle_ms);
     if (x->begun)
         l->server->face.over(l->server->face.arg, &x->request);
+    if (x->request.sink.arg)
+        x->request.sink.done(x->request.sink.arg);
     if (x->response)
         mhd.destroy_response(x->response);
     pthread_mutex_destroy(&x->mu);

@@ -32,6 +32,13 @@ struct http_field {
 /* Where a request came in. */
 enum http_origin { HTTP_BY_TCP, HTTP_BY_TLS, HTTP_BY_UNIX };
 
+/* What takes the body piece by piece, on the server's own thread; false: it is too big. `done` is called once, after over(). */
+struct http_sink {
+    void *arg; /* NULL: the body is kept in the request */
+    bool (*take)(void *arg, struct str bytes);
+    void (*done)(void *arg);
+};
+
 struct http_request {
     void *user;         /* the caller's */
     struct arena arena; /* the caller's, until over() has returned */
@@ -41,6 +48,7 @@ struct http_request {
     size_t n_fields;
     size_t body_max; /* begin() may lower or raise it [http_limits] */
     struct buf body;
+    struct http_sink sink; /* begin() may set it: then `body` stays empty, and only the sink limits it */
     enum http_origin by;
     char peer[64];                  /* address, or "uid N" of a unix socket */
     int64_t peer_uid;               /* of a unix socket; -1: not known */

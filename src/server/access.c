@@ -103,6 +103,16 @@ void scopes_write(unsigned scopes, struct buf *out)
         }
 }
 
+void scopes_list(unsigned scopes, const char *ret_words[6])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < SCOPES; i++)
+        if (scopes & scope_rows[i].scope)
+            ret_words[n++] = scope_rows[i].word;
+    ret_words[n] = NULL;
+}
+
 /* ---- the file ---- */
 
 static enum tide_code state_path(const char *name, char path[PATH_MAX], struct tide_err *err)
@@ -295,7 +305,7 @@ static int64_t wall_now_ms(void)
     return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
 }
 
-static bool is_valid(const struct caller *c)
+bool caller_is_valid(const struct caller *c)
 {
     return !c->expires_ms || c->expires_ms > wall_now_ms();
 }
@@ -309,7 +319,7 @@ bool access_check(struct access *a, struct str secret, struct caller *ret)
     pthread_mutex_lock(&a->mu);
     refresh(a);
     for (size_t i = 0; i < a->list.n; i++)
-        if (sodium_memcmp(hash, a->list.at[i].hash, DIGEST_SIZE) == 0 && is_valid(&a->list.at[i].caller)) {
+        if (sodium_memcmp(hash, a->list.at[i].hash, DIGEST_SIZE) == 0 && caller_is_valid(&a->list.at[i].caller)) {
             *ret = a->list.at[i].caller;
             found = true;
         }
@@ -327,18 +337,29 @@ bool access_holds(struct access *a, const struct caller *caller)
     if (monotonic_ms() >= a->looked_ms + LOOK_MS)
         refresh(a);
     for (size_t i = 0; i < a->list.n; i++)
-        holds |= strcmp(a->list.at[i].caller.id, caller->id) == 0 && is_valid(&a->list.at[i].caller);
+        holds |= strcmp(a->list.at[i].caller.id, caller->id) == 0 && caller_is_valid(&a->list.at[i].caller);
     pthread_mutex_unlock(&a->mu);
     return holds;
 }
 
 /* ---- changing ---- */
 
+/* What `by` means something else with. */
+static bool is_reserved(const char *name)
+{
+    static const char *const words[] = {"local", "token", "deadline", "person", "node", "override"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(words[i], name) == 0)
+            return true;
+    return false;
+}
+
 static bool is_name(const char *name)
 {
     size_t n = strlen(name);
 
-    return n && n < ACCESS_NAME_SIZE &&
+    return n && n < ACCESS_NAME_SIZE && !is_reserved(name) &&
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") == n;
 }
 
@@ -384,6 +405,18 @@ static enum tide_code change_list(enum tide_code (*fn)(struct token_list *list, 
     return code;
 }
 
+/* Who it is for is the same; it is another token. */
+static void renew(struct token *t, char ret_secret[ACCESS_SECRET_SIZE])
+{
+    unsigned char id[8];
+
+    randombytes_buf(id, sizeof id);
+    hex_encode(t->caller.id, id, sizeof id);
+    t->caller.created_ms = wall_now_ms();
+    make_secret(ret_secret);
+    digest_of(t->hash, str_from(ret_secret));
+}
+
 struct creating {
     const char *name;
     unsigned scopes;
@@ -395,17 +428,13 @@ struct creating {
 static enum tide_code add_token(struct token_list *list, void *arg, struct tide_err *err)
 {
     struct creating *c = arg;
-    struct token t = {.caller = {.scopes = c->scopes, .created_ms = wall_now_ms(), .expires_ms = c->expires_ms}};
-    unsigned char id[8];
+    struct token t = {.caller = {.scopes = c->scopes, .expires_ms = c->expires_ms}};
 
     if (find_name(list, c->name))
         return tide_fail_of(err, TIDE_EXISTS, TIDE_SUBJECT_ARGUMENT, "name",
                             "there is a token '%s' already: revoke it first, or take another name", c->name);
     snprintf(t.caller.name, sizeof t.caller.name, "%s", c->name);
-    randombytes_buf(id, sizeof id);
-    hex_encode(t.caller.id, id, sizeof id);
-    make_secret(c->secret);
-    digest_of(t.hash, str_from(c->secret));
+    renew(&t, c->secret);
     MEM_ROOM(list->at, list->n, list->cap);
     list->at[list->n++] = t;
     *c->ret = t.caller;
@@ -420,8 +449,35 @@ enum tide_code access_create(const char *name, unsigned scopes, int64_t expires_
     if (!is_name(name))
         return tide_fail_of(
             err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "name",
-            "'%.80s' is no name of a token: it has 1 to 64 letters, digits, dots, dashes and underscores", name);
+            "'%.80s' is no name of a token: it has 1 to 64 letters, digits, dots, dashes and underscores, and is "
+            "not local, token, deadline, person, node or override",
+            name);
+    if (expires_ms && expires_ms <= wall_now_ms())
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "expires", "the token has expired already");
     return change_list(add_token, &c, err);
+}
+
+static enum tide_code no_such(const char *name, struct tide_err *err)
+{
+    return tide_fail_of(err, TIDE_NOT_FOUND, TIDE_SUBJECT_ARGUMENT, "name", "there is no token '%.80s'", name);
+}
+
+static enum tide_code rotate_token(struct token_list *list, void *arg, struct tide_err *err)
+{
+    const struct creating *c = arg;
+    struct token *t = find_name(list, c->name);
+
+    if (!t)
+        return no_such(c->name, err);
+    renew(t, c->secret);
+    *c->ret = t->caller;
+    return TIDE_OK;
+}
+
+enum tide_code access_rotate(const char *name, char ret_secret[ACCESS_SECRET_SIZE], struct caller *ret,
+                             struct tide_err *err)
+{
+    return change_list(rotate_token, &(struct creating){.name = name, .secret = ret_secret, .ret = ret}, err);
 }
 
 static enum tide_code remove_token(struct token_list *list, void *arg, struct tide_err *err)
@@ -429,8 +485,7 @@ static enum tide_code remove_token(struct token_list *list, void *arg, struct ti
     struct token *t = find_name(list, arg);
 
     if (!t)
-        return tide_fail_of(err, TIDE_NOT_FOUND, TIDE_SUBJECT_ARGUMENT, "name", "there is no token '%.80s'",
-                            (const char *)arg);
+        return no_such(arg, err);
     *t = list->at[--list->n];
     return TIDE_OK;
 }

@@ -25,6 +25,7 @@ const char *scope_word(enum scope scope);
 /* Words separated by commas or blanks; each scope includes those it cannot do without. 0: one of them is none. */
 unsigned scopes_from(struct str words);
 void scopes_write(unsigned scopes, struct buf *out);
+void scopes_list(unsigned scopes, const char *ret_words[6]); /* ended by NULL */
 
 #define ACCESS_NAME_SIZE 65
 #define ACCESS_SECRET_SIZE 56 /* "tide_" and 32 random bytes as base64 */
@@ -36,6 +37,8 @@ struct caller {
     unsigned scopes;
     int64_t created_ms, expires_ms; /* 0: never */
 };
+
+bool caller_is_valid(const struct caller *token); /* it has not expired */
 
 struct access;
 
@@ -52,6 +55,9 @@ bool access_holds(struct access *a, const struct caller *caller);
 
 enum tide_code access_create(const char *name, unsigned scopes, int64_t expires_ms, char ret_secret[ACCESS_SECRET_SIZE],
                              struct caller *ret, struct tide_err *err) MUST_CHECK;
+/* Another secret for the same name, scopes and end: the old one is of no use from now on. */
+enum tide_code access_rotate(const char *name, char ret_secret[ACCESS_SECRET_SIZE], struct caller *ret,
+                             struct tide_err *err) MUST_CHECK;
 enum tide_code access_revoke(const char *name, struct tide_err *err) MUST_CHECK;
 typedef void access_fn(void *arg, const struct caller *token);
 enum tide_code access_list(access_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;

@@ -4,9 +4,15 @@
 
 #include <stdio.h>
 
+#include "base/digest.h"
 #include "base/invariant.h"
+#include "engine/shapes.h"
+#include "server/idempotency.h"
 #include "server/server.h"
+#include "server/transfer.h"
 #include "server/writers.h"
+
+#define KEY_MAX 255
 
 /* ---- checking ---- */
 
@@ -241,14 +247,6 @@ enum tide_code call_check(struct call *c, struct tide_err *err)
     return check_required(c, err);
 }
 
-void call_run(struct call *c)
-{
-    struct tide_err err = {0};
-
-    if (call_check(c, &err) || c->route->run(c, &err)) /* else it has answered, and may be gone */
-        call_fail(c, &err);
-}
-
 /* ---- what was given ---- */
 
 const char *call_text(struct call *c, const char *name)
@@ -312,6 +310,11 @@ void call_reply_text(struct call *c, int status, const char *type, struct buf *b
     INVARIANT(!c->answered);
     c->answered = true;
     call_close_session(c);
+    if (c->request.id[0])
+        idempotency_end(c->server->idempotency, c, status, type,
+                        c->kept.ptr ? c->kept
+                        : body      ? buf_view(body)
+                                    : STR(""));
     call_field(c, "Cache-Control", "no-store");
     c->answer(c, status, type, body);
 }
@@ -331,29 +334,55 @@ void call_reply_nothing(struct call *c)
     call_reply_text(c, 204, NULL, NULL);
 }
 
-void call_fail(struct call *c, const struct tide_err *err)
+void call_fail_as(struct call *c, int status, const struct tide_err *err)
 {
     struct buf body = BUF_INIT(ANSWER_MAX);
-    int status = problem_status(err);
 
     problem_write(&body, err, status);
-    if (tide_code_retry(err->code) && status == 503)
+    if (status == 503 || status == 429)
         call_field(c, "Retry-After", "1");
     call_reply_text(c, status, "application/problem+json", &body);
+}
+
+void call_fail(struct call *c, const struct tide_err *err)
+{
+    call_fail_as(c, problem_status(err), err);
 }
 
 enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, struct tide_err *err)
 {
     const char *id = c->params[0].ptr;
+    int64_t seq;
 
     if (!str_is_id(c->params[0]))
         return tide_fail_session(err, TIDE_NOT_FOUND, "", "there is no session '%.64s'", id);
+    if (call_expected_seq(c, &seq, err))
+        return err->code;
     if (flags & TIDE_SESSION_APPEND)
         call_enter_session(c);
     if (tide_session_open(c->server->store, id, flags, &c->session, err))
         return err->code;
+    if (seq >= 0 && seq != tide_session_last_seq(c->session))
+        return tide_fail_session(err, TIDE_CONFLICT, tide_session_id(c->session),
+                                 "is at %lld, not at %lld: read what is new, then try again",
+                                 (long long)tide_session_last_seq(c->session), (long long)seq);
     *ret = c->session;
     return TIDE_OK;
+}
+
+enum tide_code call_change(struct call *c, tide_session **ret, unsigned *ret_flags, struct tide_err *err)
+{
+    if (call_session(c, TIDE_SESSION_APPEND, ret, err))
+        return err->code;
+    session_sign(*ret, &c->request);
+    if (ret_flags)
+        *ret_flags = TIDE_APPEND_RELEASE | (c->if_match.ptr ? 0u : TIDE_APPEND_ANY);
+    return TIDE_OK;
+}
+
+const char *call_new_id(struct call *c, const char *given)
+{
+    return given || !c->request.id[0] ? given : arena_printf(c->arena, "sess_%s", c->request.id);
 }
 
 void call_enter_session(struct call *c)
@@ -382,4 +411,182 @@ enum tide_code call_expected_seq(struct call *c, int64_t *ret, struct tide_err *
         !str_to_int64((struct str){field.ptr + 1, field.len - 2}, ret) || *ret < 0)
         return tide_fail(err, TIDE_INVALID, "If-Match is the last seq in quotes: \"12\"");
     return TIDE_OK;
+}
+
+/* ---- running it ---- */
+
+static void session_closep(tide_session **session)
+{
+    tide_session_close(*session);
+}
+
+/* It makes a session, with an id of its own or one that is given. */
+static bool makes_session(const struct route *r)
+{
+    return r->answer == &shape_forked || (r->answer == &shape_started && !strchr(r->path, '{'));
+}
+
+/* … in which something begins at once, as asked for by the same request. */
+static bool starts_in_it(struct call *c)
+{
+    const char *kind = call_text(c, "kind");
+
+    return c->route->answer == &shape_started &&
+           (call_text(c, "prompt") || (kind && (strcmp(kind, "program") == 0 || strcmp(kind, "graph") == 0)));
+}
+
+/* The shapes of what a command did: they are written from what the event of the request says as well. */
+static bool is_result(const struct shape *shape)
+{
+    static const struct shape *const results[] = {&shape_started, &shape_forked,   &shape_rolled_back, &shape_saved,
+                                                  &shape_pruned,  &shape_appended, &shape_cancelled,   &shape_accepted};
+
+    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
+        if (results[i] == shape)
+            return true;
+    return false;
+}
+
+static const char *member_text(struct arena *a, const struct json *event, const char *name)
+{
+    struct str text = json_get_text(a, event, str_from(name));
+
+    return text.len ? arena_dup(a, text).ptr : NULL;
+}
+
+/* What its event says of a request whose answer was lost with its process. */
+static void reply_found(struct call *c, const char *session_id, int64_t seq, const struct json *event)
+{
+    const struct json *deleted = json_get(event, STR("checkpoint_ids")), *parent = json_get(event, STR("parent"));
+    bool is_made = makes_session(c->route);
+    const struct command_result r = {.session_id = session_id,
+                                     .parent_id = member_text(c->arena, parent, "session_id"),
+                                     .checkpoint_id = member_text(c->arena, event, "checkpoint_id"),
+                                     .queue_id = member_text(c->arena, event, "queue_id"),
+                                     .run_id = member_text(c->arena, event, "run_id"),
+                                     .word = c->route->answer == &shape_cancelled ? "done" : NULL,
+                                     .to_seq = json_get_int(event, STR("to_seq"), 0),
+                                     .seq = parent && is_made ? json_get_int(parent, STR("seq"), 0) : seq,
+                                     .n = deleted ? deleted->count : 0,
+                                     .yes = true};
+
+    if (is_made)
+        call_field(c, "Location", arena_printf(c->arena, API_ROOT "/sessions/%s", session_id));
+    if (c->route->status == 204)
+        call_reply_nothing(c);
+    else if (c->route->answer)
+        call_reply(c, c->route->answer, &r);
+    else
+        call_reply(c, &shape_queued, &r);
+}
+
+/* Nothing has begun in what it made: it is made again. */
+static void drop_made(struct call *c, const char *id)
+{
+    struct tide_err ignored;
+
+    (void)!tide_session_delete(c->server->store, id, &ignored);
+}
+
+/*
+ * A request that was begun by a process that is gone: if its event is there, it was carried out. One that makes a session made it with
+ * an id of its own, unless it gave one; one that also starts something in it is known by what it started.
+ */
+static enum tide_code find_effect(struct call *c, bool *ret_found, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    bool makes = makes_session(c->route), starts = makes && starts_in_it(c);
+    const char *id = makes ? call_new_id(c, call_text(c, "session_id")) : c->params[0].ptr;
+    struct json *event = NULL, *begun = NULL;
+    int64_t seq = 0, begun_seq = 0;
+    enum tide_code code;
+
+    *ret_found = false;
+    if (!id || !str_is_id(str_from(id)) ||
+        (c->route->answer && !is_result(c->route->answer))) /* what is done again does no harm */
+        return TIDE_OK;
+    code = tide_session_open(c->server->store, id, TIDE_SESSION_READ, &session, err);
+    code = code ? code : cause_find(session, c->arena, c->request.id, 0, &seq, &event, err);
+    if (!code && seq && starts)
+        code = cause_find(session, c->arena, c->request.id, seq + 1, &begun_seq, &begun, err);
+    if (code == TIDE_NOT_FOUND)
+        return TIDE_OK;
+    if (!code && seq && starts && !begun_seq) {
+        tide_session_close(TAKE(session));
+        drop_made(c, id);
+        return TIDE_OK;
+    }
+    *ret_found = !code && seq;
+    if (*ret_found)
+        reply_found(c, id, starts ? begun_seq : seq, starts ? begun : event);
+    return code;
+}
+
+static void digest_request(struct call *c)
+{
+    unsigned char digest[DIGEST_SIZE];
+    struct digest_state d;
+    size_t n = 0;
+
+    digest_begin(&d, NULL);
+    digest_add_str(&d, str_from(c->route->action));
+    for (const char *p = strchr(c->route->path, '{'); p; p = strchr(p + 1, '{'))
+        digest_add_str(&d, c->params[n++]);
+    digest_add_str(&d, c->if_match);
+    digest_add_str(&d, c->http ? c->http->query : STR(""));
+    if (c->http)
+        upload_add_digest(c->http, &d);
+    digest_add_str(&d, c->http ? buf_view(&c->http->body) : c->body ? json_source(c->body) : STR(""));
+    digest_end(&d, digest);
+    hex_encode(c->request.digest, digest, (CAUSE_ID_SIZE - 1) / 2);
+}
+
+/* The id of a request: its key, of this very token. */
+static enum tide_code identify(struct call *c, struct tide_err *err)
+{
+    unsigned char digest[DIGEST_SIZE];
+    struct digest_state d;
+
+    if (!c->idempotency_key.len || c->idempotency_key.len > KEY_MAX)
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "Idempotency-Key", "has 1 to %d characters",
+                            KEY_MAX);
+    digest_begin(&d, NULL);
+    digest_add_str(&d, str_from(c->caller.id));
+    digest_add_str(&d, c->idempotency_key);
+    digest_end(&d, digest);
+    hex_encode(c->request.id, digest, (CAUSE_ID_SIZE - 1) / 2);
+    digest_request(c);
+    return TIDE_OK;
+}
+
+static enum tide_code run_once(struct call *c, struct tide_err *err)
+{
+    struct idempotency *i = c->server->idempotency;
+    enum claimed how;
+    bool found = false;
+    enum tide_code code = identify(c, err);
+
+    code = code ? code : idempotency_claim(i, c, &how, err);
+    if (code) {
+        c->request.id[0] = '\0'; /* it has none, or it is another's */
+        return code;
+    }
+    if (how == CLAIM_TAKEN)
+        return TIDE_OK;
+    if (how == CLAIM_AGAIN)
+        code = find_effect(c, &found, err);
+    return code || found ? code : c->route->run(c, err);
+}
+
+void call_run(struct call *c)
+{
+    struct tide_err err = {0};
+    bool safe = c->route->method == HTTP_GET;
+    enum tide_code code = call_check(c, &err);
+
+    snprintf(c->request.by, sizeof c->request.by, "%s", c->caller.name);
+    if (!code) /* else it has answered, and may be gone */
+        code = c->idempotency_key.ptr && !safe ? run_once(c, &err) : c->route->run(c, &err);
+    if (code)
+        call_fail(c, &err);
 }

@@ -8,9 +8,11 @@
 
 #include "base/json.h"
 #include "server/route.h"
+#include "session/cause_sign.h"
 #include "tidemark.h"
 
 struct server;
+struct idempotency;
 
 struct call {
     struct server *server;
@@ -20,11 +22,15 @@ struct call {
     struct str params[ROUTE_PARAMS];
     struct caller caller;
     struct str if_match, idempotency_key; /* without a pointer: not given */
+    struct cause request;                 /* who asks; with a key which request it is: for the events that it causes */
     tide_session *session;                /* that it works on, until it is answered */
     bool alone;                           /* nobody else changes it meanwhile */
     const struct json *body;              /* an object; NULL: none. Over a WebSocket the query as well */
     void (*answer)(struct call *c, int status, const char *type, struct buf *body); /* called once; takes the bytes */
     bool answered;
+    void *data;           /* the route's own */
+    struct str kept;      /* of an answer that is shown once: what a repeated request gets in its place */
+    struct call *waiting; /* the next one that repeats the request of the same one */
     const char *extra[8]; /* fields of the answer: name, value, …, NULL */
     size_t n_extra;
 };
@@ -42,16 +48,25 @@ void call_field(struct call *c, const char *name, const char *value); /* copied 
 void call_reply(struct call *c, const struct shape *shape, const void *data);
 void call_reply_text(struct call *c, int status, const char *type, struct buf *body); /* taken */
 void call_reply_nothing(struct call *c);                                              /* 204 */
-/* problem+json by the table of codes. */
+/* problem+json by the table of codes; with another status. */
 void call_fail(struct call *c, const struct tide_err *err);
+void call_fail_as(struct call *c, int status, const struct tide_err *err);
 
 /* The session of the first parameter, by its whole id; to append, alone. It is closed before the call is answered: who asked may use it then. */
 enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, struct tide_err *err) MUST_CHECK;
+/*
+ * The same, to be changed: the next append is signed by the call, and refused when something came behind what If-Match says. *ret_flags
+ * (may be NULL): for that append.
+ */
+enum tide_code call_change(struct call *c, tide_session **ret, unsigned *ret_flags, struct tide_err *err) MUST_CHECK;
 void call_enter_session(struct call *c); /* for what changes it by itself */
 void call_close_session(struct call *c); /* for a call that is answered later, or by a stream */
 
 /* The seq of If-Match: "12"; -1: none is given. */
 enum tide_code call_expected_seq(struct call *c, int64_t *ret, struct tide_err *err) MUST_CHECK;
+
+/* The id of a session that the call makes: `given`, else one that the same request makes again; NULL: any. */
+const char *call_new_id(struct call *c, const char *given);
 
 /* ---- the server's part ---- */
 

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "engine/housekeeping.h"
 #include "engine/message_queue.h"
 #include "engine/resume.h"
 #include "engine/rollback.h"
@@ -20,32 +21,19 @@ static void reply_result(struct call *c, const struct shape *shape, struct comma
     call_reply(c, shape, &result);
 }
 
-/* Opens it for appending. Behind what If-Match says it is refused; what comes in between is refused by the append. */
-static enum tide_code open_to_change(struct call *c, tide_session **ret, unsigned *ret_flags, struct tide_err *err)
-{
-    tide_session *session;
-    int64_t seq;
-
-    if (call_expected_seq(c, &seq, err) || call_session(c, TIDE_SESSION_APPEND, &session, err))
-        return err->code;
-    if (seq >= 0 && seq != tide_session_last_seq(session))
-        return tide_fail_session(err, TIDE_CONFLICT, tide_session_id(session),
-                                 "is at %lld, not at %lld: read what is new, then try again",
-                                 (long long)tide_session_last_seq(session), (long long)seq);
-    if (ret_flags)
-        *ret_flags = TIDE_APPEND_RELEASE | (seq < 0 ? TIDE_APPEND_ANY : 0u);
-    *ret = TAKE(session);
-    return TIDE_OK;
-}
-
 /* ---- sessions ---- */
 
 static enum tide_code delete_session(struct call *c, struct tide_err *err)
 {
+    int64_t seq;
+
     if (!str_is_id(c->params[0]))
         return tide_fail_session(err, TIDE_NOT_FOUND, "", "is not here");
+    if (call_expected_seq(c, &seq, err))
+        return err->code;
     call_enter_session(c);
-    if (tide_session_delete(c->server->store, c->params[0].ptr, err))
+    if (seq < 0 ? tide_session_delete(c->server->store, c->params[0].ptr, err)
+                : housekeeping_delete_at(c->server->store, c->params[0].ptr, seq, err))
         return err->code;
     reply_result(c, &shape_deleted, (struct command_result){.session_id = c->params[0].ptr});
     return TIDE_OK;
@@ -66,17 +54,30 @@ static enum tide_code append_alone(struct call *c, const struct tide_new_event *
     unsigned flags;
     int64_t seq;
 
-    if (open_to_change(c, &session, &flags, err) || tide_session_append(session, flags, event, 1, &seq, err))
+    if (call_change(c, &session, &flags, err) || tide_session_append(session, flags, event, 1, &seq, err))
         return err->code;
     reply_result(c, &shape_appended, (struct command_result){.seq = seq});
     return TIDE_OK;
 }
 
+/* Who appends it is known: whoever the data says it was is not. */
 static struct tide_new_event new_event(struct call *c)
 {
-    struct str data = call_json(c, "data");
+    const struct json *data = json_get(c->body, STR("data"));
+    struct buf out = BUF_INIT(ANSWER_MAX);
+    struct json_out o = json_out_to(&out);
+    struct tide_new_event event = {.kind = call_text(c, "kind")};
 
-    return (struct tide_new_event){call_text(c, "kind"), data.len ? data.ptr : "{}", data.len};
+    json_out_begin(&o, '{');
+    for (const struct json *m = data ? data->first : NULL; m; m = m->next)
+        if (!json_key_eq(m, STR("by")) && !json_key_eq(m, STR("request")))
+            json_out_kraw(&o, json_key_text(c->arena, m), json_source(m));
+    cause_put(&o, &c->request);
+    json_out_end(&o, '}');
+    event.body_len = out.len;
+    event.body = arena_dup(c->arena, buf_view(&out)).ptr;
+    buf_done(&out);
+    return event;
 }
 
 static void append_again(void *arg)
@@ -130,7 +131,7 @@ static enum tide_code checkpoint(struct call *c, struct tide_err *err)
         .size = sizeof n, .type = TIDE_CHECKPOINT_USER, .description = call_text(c, "description")};
     char id[TIDE_ID_SIZE];
 
-    if (open_to_change(c, &session, &n.append_flags, err) || tide_checkpoint_save(session, &n, id, err))
+    if (call_change(c, &session, &n.append_flags, err) || tide_checkpoint_save(session, &n, id, err))
         return err->code;
     reply_result(c, &shape_saved,
                  (struct command_result){.session_id = tide_session_id(session),
@@ -144,7 +145,7 @@ static enum tide_code delete_checkpoint(struct call *c, struct tide_err *err)
     tide_session *session;
     const char *id = c->params[1].ptr;
 
-    if (open_to_change(c, &session, NULL, err) || tide_checkpoint_delete(session, &id, 1, err))
+    if (call_change(c, &session, NULL, err) || tide_checkpoint_delete(session, &id, 1, err))
         return err->code;
     call_reply_nothing(c);
     return TIDE_OK;
@@ -161,7 +162,7 @@ static enum tide_code prune(struct call *c, struct tide_err *err)
     tide_session *session;
     int64_t n = 0;
 
-    if (open_to_change(c, &session, NULL, err) ||
+    if (call_change(c, &session, NULL, err) ||
         tide_checkpoint_prune(session, call_int(c, "keep", 10),
                               call_on(c, "clean_only") ? TIDE_PRUNE_KEEP_CLEAN_ONLY : 0, &n, err))
         return err->code;
@@ -189,7 +190,7 @@ static enum tide_code rollback(struct call *c, struct tide_err *err)
                      (call_on(c, "redo_effects") ? TIDE_ROLLBACK_REDO_EFFECTS : 0u);
     int64_t seq, before;
 
-    if (open_to_change(c, &session, NULL, err) || session_position(session, call_text(c, "to"), &seq, err))
+    if (call_change(c, &session, NULL, err) || session_position(session, call_text(c, "to"), &seq, err))
         return err->code;
     before = tide_session_last_seq(session);
     if (rollback_to(session, seq, flags, call_text(c, "reason"), &question, err))
@@ -222,9 +223,10 @@ static enum tide_code fork_session(struct call *c, struct tide_err *err)
     json_out_begin(&o, '{');
     if (title.len)
         json_out_kraw(&o, STR("title"), title);
+    cause_put(&o, &c->request);
     json_out_end(&o, '}');
     if (call_session(c, TIDE_SESSION_READ, &session, err) || (at && session_position(session, at, &seq, err)) ||
-        tide_session_fork(c->server->store, tide_session_id(session), seq, call_text(c, "session_id"),
+        tide_session_fork(c->server->store, tide_session_id(session), seq, call_new_id(c, call_text(c, "session_id")),
                           buf_cstr(&fields), id, err))
         return err->code;
     call_field(c, "Location", arena_printf(c->arena, API_ROOT "/sessions/%s", id));
@@ -248,8 +250,7 @@ static enum tide_code cancel(struct call *c, struct tide_err *err)
     enum tide_cancelled how;
 
     if (call_session(c, TIDE_SESSION_READ, &session, err) ||
-        tide_session_cancel(c->server->store, tide_session_id(session), c->caller.name, call_text(c, "reason"), 0, &how,
-                            err))
+        session_cancel(c->server->store, tide_session_id(session), &c->request, call_text(c, "reason"), 0, &how, err))
         return err->code;
     reply_result(c, &shape_cancelled,
                  (struct command_result){.session_id = tide_session_id(session), .word = cancelled_word(how)});
@@ -289,7 +290,7 @@ static enum tide_code withdraw(struct call *c, struct tide_err *err)
     int64_t seq;
 
     if (call_session(c, TIDE_SESSION_READ, &session, err) ||
-        message_queue_withdraw(c->server->store, session, c->params[1].ptr, &seq, err))
+        message_queue_withdraw(c->server->store, session, c->params[1].ptr, &c->request, &seq, err))
         return err->code;
     call_reply_nothing(c);
     return TIDE_OK;
@@ -321,7 +322,7 @@ static enum tide_code trust(struct call *c, struct tide_err *err)
     tide_session *session;
     struct str shown = call_json(c, "would_run");
 
-    if (open_to_change(c, &session, NULL, err) ||
+    if (call_change(c, &session, NULL, err) ||
         tide_session_trust(session, arena_dup(c->arena, shown).ptr, c->caller.name, err))
         return err->code;
     call_reply(c, &shape_trust, &(struct trust_report){true, shown});

@@ -43,7 +43,8 @@ static const struct field create_body[] = {
 
 static struct session_fields fields_of(struct call *c)
 {
-    return (struct session_fields){call_text(c, "agent_id"), call_text(c, "task_id"), call_json(c, "metadata")};
+    return (struct session_fields){call_text(c, "agent_id"), call_text(c, "task_id"), call_json(c, "metadata"),
+                                   &c->request};
 }
 
 static enum tide_code refuse_field(struct tide_err *err, const char *name, const char *why)
@@ -107,9 +108,10 @@ static enum tide_code create_log(struct call *c, struct tide_err *err)
         if (value.len)
             json_out_kraw(&o, str_from(names[i]), value);
     }
+    cause_put(&o, &c->request);
     json_out_end(&o, '}');
-    if (check_agent(c, err) ||
-        tide_session_create(c->server->store, call_text(c, "session_id"), buf_cstr(&fields), &c->session, err))
+    if (check_agent(c, err) || tide_session_create(c->server->store, call_new_id(c, call_text(c, "session_id")),
+                                                   buf_cstr(&fields), &c->session, err))
         return err->code;
     reply_made(c, c->session);
     return TIDE_OK;
@@ -134,7 +136,7 @@ static enum tide_code create_chat(struct call *c, struct tide_err *err)
     AUTO(chat_done) struct chat_session chat = {.agent_name = call_text(c, "agent"), .title = call_text(c, "title")};
     const struct session_fields fields = fields_of(c);
     const struct agent_want want = {.model = call_text(c, "model")};
-    struct chat_creation what = {.id = call_text(c, "session_id"), .fields = &fields};
+    struct chat_creation what = {.id = call_new_id(c, call_text(c, "session_id")), .fields = &fields};
     struct order order = {.message = call_text(c, "prompt")};
 
     chat.setup.tell = pass_over;
@@ -218,7 +220,8 @@ static enum tide_code create_program(struct call *c, struct tide_err *err)
     json_out_kstr(&o, STR("working_dir"), str_from(program.cwd));
     session_fields_put(&o, &more);
     json_out_end(&o, '}');
-    if (tide_session_create(c->server->store, call_text(c, "session_id"), buf_cstr(&fields), &c->session, err))
+    if (tide_session_create(c->server->store, call_new_id(c, call_text(c, "session_id")), buf_cstr(&fields),
+                            &c->session, err))
         return err->code;
     return set_memory(c, c->session, err) ? drop_made(c, err) : start_made(c, &order, err);
 }
@@ -247,8 +250,8 @@ static enum tide_code make_graph_session(struct call *c, const char *digest, con
     if (!graph)
         return refuse_field(err, "graph", "is missing in the body");
     if (find_directory(c, &want.working_dir, err) || start_check_graph(c, graph, want.opt.memory, NULL, err) ||
-        graph_session_open(c->server->store, call_text(c, "session_id"), call_text(c, "title"), graph, &want, &quick,
-                           &c->session, &made, err))
+        graph_session_open(c->server->store, call_new_id(c, call_text(c, "session_id")), call_text(c, "title"), graph,
+                           &want, &quick, &c->session, &made, err))
         return err->code;
     return made ? TIDE_OK : tide_fail_session(err, TIDE_EXISTS, tide_session_id(c->session), "exists already");
 }

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -30,6 +31,11 @@ static int send_request(const struct program_process *p, int *ret_theirs)
     json_out_begin(&o, '{');
     json_out_kstr_opt(&o, STR("message"), str_from(p->message));
     json_out_kstr_opt(&o, STR("token"), str_from(ask->token));
+    if (ask->request) {
+        json_out_kstr_opt(&o, STR("by"), str_from(ask->request->by));
+        json_out_kstr_opt(&o, STR("request_id"), str_from(ask->request->id));
+        json_out_kstr_opt(&o, STR("request_digest"), str_from(ask->request->digest));
+    }
     if (ask->input)
         json_out_kraw(&o, STR("input"), str_from(ask->input));
     json_out_end(&o, '}');
@@ -47,13 +53,30 @@ static int send_request(const struct program_process *p, int *ret_theirs)
     return ends[0];
 }
 
-/* Why the process refused what was asked, as it says; TIDE_OK: it does not. */
-static enum tide_code read_refusal(int fd, struct tide_err *err)
+/* What the process says at its end: a line with the token of its wait, and why it refused what was asked; or neither. */
+static enum tide_code read_report(const struct program_process *p, int fd, struct tide_err *err)
 {
-    char text[65536];
-    ssize_t n = recv(fd, text, sizeof text, MSG_DONTWAIT);
+    AUTO(buf_done) struct buf text = BUF_INIT(65536);
+    enum tide_code code = TIDE_OK;
+    struct str rest;
+    char *room;
+    ssize_t n;
 
-    return n > 0 ? error_from_json((struct str){text, (size_t)n}, err) : TIDE_OK;
+    while ((room = buf_reserve(&text, 4096)) && (n = recv(fd, room, 4096, MSG_DONTWAIT)) > 0)
+        text.len += (size_t)n;
+    rest = buf_view(&text);
+    if (str_starts(rest, STR("rt_"))) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
+
+        snprintf(p->token, TIDE_TOKEN_SIZE, "%.*s", (int)len, rest.ptr);
+        rest = end ? (struct str){end + 1, rest.len - len - 1} : STR("");
+    }
+    if (rest.len)
+        code = error_from_json(rest, err);
+    if (text.ptr)
+        explicit_bzero(text.ptr, text.cap);
+    return code;
 }
 
 /* Only async-signal-safe calls between fork and exec. It is in a session of its own: what ends this server does not reach it. */
@@ -67,7 +90,7 @@ static void become_command(const char *const *argv, const char *dir, int request
         _exit(EXIT_NOT_STARTED);
     if (request == TOKEN_FD)
         request = dup(request);
-    if (dup2(null, TOKEN_FD) != TOKEN_FD || dup2(request, REQUEST_FD) != REQUEST_FD)
+    if (dup2(request, REQUEST_FD) != REQUEST_FD || dup2(request, TOKEN_FD) != TOKEN_FD)
         _exit(EXIT_NOT_STARTED);
     if (request == REQUEST_FD)
         fcntl(REQUEST_FD, F_SETFD, 0);
@@ -215,7 +238,7 @@ enum tide_code program_process_run(const struct program_process *p, struct tide_
     }
     ended = await_process(p->stop, pid, &status); /* else it goes on without us */
     if (ended)
-        code = read_refusal(request, err);
+        code = read_report(p, request, err);
     close(request);
     if (code || !ended ||
         (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == tide_code_exit(TIDE_WAITING))))

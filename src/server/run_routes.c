@@ -1,35 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What makes a session go on: messages, answers, a resume. Each is answered when what was asked for is on disk: the message is queued
- * or taken, the run has begun. A run that could not begin is the answer's error.
+ * or taken, the run has begun; with `wait` when it waits or has ended. A run that could not begin is the answer's error. The token of
+ * a wait is in the answer to the request that parked the run, and nowhere else.
  */
+#include "server/run_routes.h"
+
 #include "engine/message_queue.h"
 #include "engine/resume.h"
 #include "engine/shapes.h"
-#include "server/call.h"
-#include "server/runner.h"
 #include "server/server.h"
 
 #define QUEUE_MAX 10
 
 /* ---- answering when it has begun ---- */
 
-static void on_begun(void *arg, const struct begun *begun, const struct tide_err *err)
+static void session_closep(tide_session **session)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT;
+    tide_session_close(*session);
+}
+
+/* The log's own word where the event was not seen, or more is asked for. */
+static void look_at_session(struct call *c, struct arena *a, const char *id, bool with_status,
+                            struct command_result *ret)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    const struct tide_session_info *info;
+    struct tide_err ignored;
+
+    if (tide_session_open(c->server->store, id, TIDE_SESSION_READ, &session, &ignored) ||
+        tide_session_get_info(session, &info, &ignored))
+        return;
+    if (!ret->run_id && info->run_id)
+        ret->run_id = arena_dup(a, str_from(info->run_id)).ptr;
+    if (!ret->seq)
+        ret->seq = info->last_seq;
+    if (with_status)
+        ret->word = tide_status_name(info->status);
+}
+
+static void keep_without_token(struct call *c, struct command_result result)
+{
+    struct buf text = BUF_INIT(ANSWER_MAX);
+    struct json_out o = json_out_to(&text);
+
+    result.token = NULL;
+    shape_put(&o, &shape_accepted, &result);
+    c->kept = arena_dup(c->arena, buf_view(&text));
+    buf_done(&text);
+}
+
+void answer_begun(void *arg, const struct begun *begun, const struct tide_err *err)
+{
     struct call *c = arg;
+    const char *id = c->params[0].ptr;
     struct json *event = NULL;
-    struct command_result result = {.session_id = c->params[0].ptr};
+    struct command_result result = {.session_id = id};
+    bool waited = call_on(c, "wait");
 
     if (err) {
         call_fail(c, err);
         return;
     }
-    if (begun->seq && !json_parse(&a, begun->event, NULL, &event, NULL, NULL)) {
-        result.run_id = arena_dup(&a, json_get_text(&a, event, STR("run_id"))).ptr;
+    if (begun->seq && !json_parse(c->arena, begun->event, NULL, &event, NULL, NULL)) {
+        struct str run = json_get_text(c->arena, event, STR("run_id"));
+
+        result.run_id = run.len ? arena_dup(c->arena, run).ptr : NULL;
         result.seq = begun->seq;
     }
-    call_reply(c, &shape_resumed, &result);
+    if (waited || !result.run_id)
+        look_at_session(c, c->arena, id, waited, &result);
+    if (waited && begun->token) {
+        result.token = begun->token;
+        keep_without_token(c, result);
+    }
+    call_reply(c, &shape_accepted, &result);
 }
 
 /* ---- messages ---- */
@@ -37,33 +82,61 @@ static void on_begun(void *arg, const struct begun *begun, const struct tide_err
 static const struct field message_body[] = {
     {.name = "content", .type = FIELD_TEXT, .help = "the message", .required = true},
     {.name = "queue", .type = FIELD_BOOL, .help = "only queue it: the next run takes it"},
+    {.name = "wait", .type = FIELD_BOOL, .help = WAIT_HELP},
     {.name = NULL},
 };
 
-/* What waits in the queue already is bounded: nobody may fill a session with what no run has taken. */
-static enum tide_code check_queue(tide_session *session, struct tide_err *err)
-{
-    int64_t n = 0;
-
-    if (message_queue_count(session, &n, err))
-        return err->code;
-    if (n < QUEUE_MAX)
-        return TIDE_OK;
-    return tide_fail_session(err, TIDE_BUSY, tide_session_id(session),
-                             "has %d messages that no run has taken: wait for one, or withdraw one", QUEUE_MAX);
-}
-
-static enum tide_code queue_message(struct call *c, struct tide_err *err)
+static enum tide_code queue_message(struct call *c, struct command_result *ret, struct tide_err *err)
 {
     AUTO(buf_done) struct buf content = BUF_INIT(ANSWER_MAX);
     char queue_id[QUEUE_ID_SIZE];
-    int64_t seq;
 
     buf_add_str(&content, call_json(c, "content"));
-    if (send_queue(c->server->store, c->params[0].ptr, buf_view(&content), queue_id, &seq, err))
+    if (send_queue(c->server->store, c->params[0].ptr, buf_view(&content), &c->request, QUEUE_MAX, queue_id, &ret->seq,
+                   err))
         return err->code;
-    call_reply(c, &shape_queued,
-               &(struct command_result){.session_id = c->params[0].ptr, .queue_id = queue_id, .seq = seq});
+    ret->session_id = c->params[0].ptr;
+    ret->queue_id = arena_dup(c->arena, str_from(queue_id)).ptr;
+    return TIDE_OK;
+}
+
+static enum tide_code only_queue(struct call *c, struct tide_err *err)
+{
+    struct command_result result = {0};
+
+    if (queue_message(c, &result, err))
+        return err->code;
+    call_reply(c, &shape_accepted, &result);
+    return TIDE_OK;
+}
+
+/* The message is on disk, whatever becomes of the run. */
+static void on_delivered(void *arg, const struct begun *begun, const struct tide_err *err)
+{
+    struct call *c = arg;
+    const struct command_result *queued = c->data;
+
+    if (err)
+        call_reply(c, &shape_accepted, queued);
+    else
+        answer_begun(c, begun, NULL);
+}
+
+/* Of a chat what was cut comes first: meanwhile the message is safe in the queue, and taken from there. */
+static enum tide_code queue_and_resume(struct call *c, struct order *order, struct tide_err *err)
+{
+    struct command_result *result = arena_zero(c->arena, sizeof *result);
+    struct cause by = {.by = ""};
+    struct tide_err why;
+
+    if (queue_message(c, result, err))
+        return err->code;
+    memcpy(by.by, c->request.by, sizeof by.by); /* the message has the id of the request */
+    c->data = result;
+    order->message = NULL;
+    order->request = &by;
+    if (runner_run(c->server->runner, order, on_delivered, c, &why))
+        call_reply(c, &shape_accepted, result);
     return TIDE_OK;
 }
 
@@ -71,31 +144,48 @@ static enum tide_code send(struct call *c, struct tide_err *err)
 {
     tide_session *session;
     const struct tide_session_info *info;
-    const struct order order = {
-        .session_id = c->params[0].ptr, .by = c->caller.name, .message = call_text(c, "content")};
-    bool only_queued;
+    bool only_queued, is_cut;
+    struct order order = {.session_id = c->params[0].ptr,
+                          .request = &c->request,
+                          .until_parked = call_on(c, "wait"),
+                          .queue_max = QUEUE_MAX,
+                          .message = call_text(c, "content")};
 
     if (str_is_blank(str_from(order.message)))
         return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "content", "is empty");
-    if (call_session(c, TIDE_SESSION_READ, &session, err) || check_queue(session, err) ||
-        tide_session_get_info(session, &info, err))
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || tide_session_get_info(session, &info, err))
         return err->code;
     only_queued = call_on(c, "queue") || info->holder || info->kind == TIDE_KIND_LOG;
+    is_cut = info->kind == TIDE_KIND_CHAT && info->needs_resume;
     call_close_session(c);
     if (only_queued)
-        return queue_message(c, err);
-    if (runner_run(c->server->runner, &order, on_begun, c, err) == TIDE_OK)
+        return only_queue(c, err);
+    if (is_cut)
+        return queue_and_resume(c, &order, err);
+    if (runner_run(c->server->runner, &order, answer_begun, c, err) == TIDE_OK)
         return TIDE_OK;
-    return err->code == TIDE_HELD || err->code == TIDE_BUSY ? queue_message(c, err) : err->code;
+    return err->code == TIDE_HELD || err->code == TIDE_BUSY ? only_queue(c, err) : err->code;
 }
 
 /* ---- resuming and answering ---- */
 
+#define ANSWER_FIELDS                                                                                                  \
+    {.name = "input", .type = FIELD_ANY, .help = "an answer to what it waits for"},                                    \
+        {.name = "kind", .type = FIELD_TEXT, .help = "of the wait, as `next` has it: it changes nothing"},             \
+        {.name = "token", .type = FIELD_TEXT, .help = "the token of the wait"},                                        \
+        {.name = "reason", .type = FIELD_TEXT, .help = "for a yes or a no: it is stored with the answer"},             \
+    {                                                                                                                  \
+        .name = "wait", .type = FIELD_BOOL, .help = WAIT_HELP                                                          \
+    }
+
+static const struct field answer_body[] = {
+    ANSWER_FIELDS,
+    {.name = NULL},
+};
+
 static const struct field resume_body[] = {
-    {.name = "input", .type = FIELD_ANY, .help = "an answer to what it waits for"},
-    {.name = "kind", .type = FIELD_TEXT, .help = "of the wait, as `next` has it: it changes nothing"},
-    {.name = "token", .type = FIELD_TEXT, .help = "the token of the wait"},
-    {.name = "reason", .type = FIELD_TEXT, .help = "for a yes or a no: it is stored with the answer"},
+    ANSWER_FIELDS,
+    {.name = "without_answer", .type = FIELD_BOOL, .help = "as a hint has it: there is no input"},
     {.name = "ask_again", .type = FIELD_TEXT, .help = "the name of a question that was answered with no"},
     {.name = "retry", .type = FIELD_TEXTS, .help = "steps or nodes that run again although they must happen once"},
     {.name = "happened", .type = FIELD_TEXTS, .help = "such ones that have happened: NAME or NAME=JSON"},
@@ -111,14 +201,28 @@ static const struct field resume_body[] = {
     {.name = NULL},
 };
 
+/* Whoever may write may not answer by that, unless the token of the wait says so. */
+static enum tide_code may_answer(struct call *c, tide_session *session, const struct order *o, struct tide_err *err)
+{
+    if (o->token)
+        return resume_check_token(session, o->token, err);
+    if (o->input && !(c->caller.scopes & SCOPE_ANSWER))
+        return tide_fail_of(err, TIDE_DENIED, TIDE_SUBJECT_ARGUMENT, "input",
+                            "an answer needs the scope answer, or the token of the wait");
+    if (o->input && call_on(c, "without_answer"))
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "without_answer", "there is an input");
+    return TIDE_OK;
+}
+
 static enum tide_code resume(struct call *c, struct tide_err *err)
 {
     AUTO(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
-    tide_session *session;
+    tide_session *session = NULL;
     struct str input = call_json(c, "input");
     const char *reason = call_text(c, "reason");
     struct order o = {.session_id = c->params[0].ptr,
-                      .by = c->caller.name,
+                      .request = &c->request,
+                      .until_parked = call_on(c, "wait"),
                       .token = call_text(c, "token"),
                       .input = input.len ? arena_dup(c->arena, input).ptr : NULL,
                       .ask_again = call_text(c, "ask_again"),
@@ -133,23 +237,23 @@ static enum tide_code resume(struct call *c, struct tide_err *err)
                       .memory = call_json(c, "set"),
                       .has_reason = reason != NULL};
 
-    if (call_session(c, TIDE_SESSION_READ, &session, err) ||
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || may_answer(c, session, &o, err) ||
         (reason && resume_give_reason(o.input, reason, &answer, err)))
         return err->code;
     call_close_session(c);
     if (reason)
         o.input = buf_cstr(&answer);
-    return runner_run(c->server->runner, &o, on_begun, c, err);
+    return runner_run(c->server->runner, &o, answer_begun, c, err);
 }
 
 #define ONE "/sessions/{id}"
 const struct route run_routes[] = {
     {HTTP_POST, ONE "/messages", "message.send", SCOPE_WRITE, send,
      "say something: the run goes on with it, or it is queued for whoever runs the session", .body = message_body,
-     .status = 202, .type = "application/json"},
+     .answer = &shape_accepted, .status = 202},
     {HTTP_POST, ONE "/resume", "session.resume", SCOPE_WRITE, resume, "continue what was interrupted, failed or waits",
-     .body = resume_body, .answer = &shape_resumed, .status = 202},
-    {HTTP_POST, ONE "/answer", "session.answer", SCOPE_ANSWER, resume, "answer what it waits for", .body = resume_body,
-     .answer = &shape_resumed, .status = 202},
+     .body = resume_body, .answer = &shape_accepted, .status = 202},
+    {HTTP_POST, ONE "/answer", "session.answer", SCOPE_ANSWER, resume, "answer what it waits for", .body = answer_body,
+     .answer = &shape_accepted, .status = 202},
     {.method = 0},
 };

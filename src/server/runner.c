@@ -42,6 +42,9 @@ struct active {
     struct resume core;
     struct arena arena;
     const char *message;
+    struct cause request; /* with an id, by which its events are known */
+    bool until_parked;
+    char token[TIDE_TOKEN_SIZE]; /* of the wait where it is parked */
     const struct program_order *program;
     const struct graph_order *graph;
     struct fair_task *task;
@@ -97,6 +100,7 @@ static void let_go(struct active *a)
         return;
     resume_done(&a->core);
     arena_done(&a->arena);
+    explicit_bzero(a->token, sizeof a->token);
     pthread_mutex_destroy(&a->mu);
     free(a);
 }
@@ -126,14 +130,22 @@ static bool is_awaited(struct active *a)
 /* What a run begins with. */
 static const char *const begin_kinds[] = {"run.started", "run.resumed", "queue.added", NULL};
 
+/* Others may queue messages and answer meanwhile. What is started here is nobody else's; what goes back first is known by that alone. */
+static bool is_of_order(const struct active *a, const char *kind, struct str event)
+{
+    bool starts = a->program || a->graph || a->core.ask.graph.checkpoint;
+
+    return (starts && strcmp(kind, "queue.added") != 0) || cause_is_of(&a->request, event);
+}
+
 /* The first event of the run. False: nothing more is wanted. */
 static bool on_item(void *arg, const struct feed_item *item)
 {
     struct active *a = arg;
 
-    if (item->what != FEED_EVENT)
+    if (item->what != FEED_EVENT || !is_of_order(a, item->kind, item->json))
         return true;
-    tell(a, &(struct begun){item->kind, item->seq, item->json}, NULL);
+    tell(a, &(struct begun){item->kind, item->seq, item->json, NULL}, NULL);
     return false;
 }
 
@@ -322,6 +334,7 @@ static enum tide_code run_process(struct active *a, struct tide_err *err)
                                       .program = a->program,
                                       .ask = &a->core.ask,
                                       .message = a->message,
+                                      .token = a->token,
                                       .stop = a->runner->stop};
 
     return program_process_run(&p, err);
@@ -334,14 +347,16 @@ static void give_places(struct runner *r);
 static int tell_if_begin(void *arg, const struct tide_event *e)
 {
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    const struct active *a = arg;
     struct tide_err ignored;
     size_t i = 0;
 
     while (begin_kinds[i] && strcmp(begin_kinds[i], e->kind) != 0)
         i++;
-    if (!begin_kinds[i] || tide_event_write_json(e, &text, &ignored))
+    if (!begin_kinds[i] || tide_event_write_json(e, &text, &ignored) ||
+        !is_of_order(a, e->kind, (struct str){text.ptr, text.len}))
         return 0;
-    tell(arg, &(struct begun){e->kind, e->seq, {text.ptr, text.len}}, NULL);
+    tell(arg, &(struct begun){e->kind, e->seq, {text.ptr, text.len}, a->token[0] ? a->token : NULL}, NULL);
     return 1;
 }
 
@@ -356,7 +371,7 @@ static void tell_from_log(struct active *a, const struct tide_err *err)
     if (!tide_session_open(a->runner->store, a->id, TIDE_SESSION_READ, &session, &ignored))
         (void)!tide_session_read(session, 0, a->last_seq + 1, 0, tell_if_begin, a, &ignored);
     tide_session_close(session);
-    tell(a, err ? NULL : &(struct begun){"", 0, STR("{}")}, err);
+    tell(a, err ? NULL : &(struct begun){"", 0, STR("{}"), a->token[0] ? a->token : NULL}, err);
 }
 
 static void note_end(struct runner *r, int64_t handle, bool failed)
@@ -385,12 +400,14 @@ static void *run_active(void *arg)
     struct active *a = arg;
     struct runner *r = a->runner;
     struct tide_err err = {0};
-    enum tide_code code =
-        a->program || (!a->graph && a->kind == TIDE_KIND_PROGRAM) ? run_process(a, &err) : run_here(a, &err);
+    bool apart = a->program || (!a->graph && a->kind == TIDE_KIND_PROGRAM);
+    enum tide_code code = apart ? run_process(a, &err) : run_here(a, &err);
     bool failed = code && code != TIDE_WAITING && code != TIDE_CANCELLED && code != TIDE_NOT_FOUND;
 
     if (failed)
         log_write(TIDE_LOG_WARN, "a run ended badly", log_text("session", a->id), log_text("error", err.msg));
+    if (!apart)
+        snprintf(a->token, sizeof a->token, "%s", resume_token(&a->core));
     tell_from_log(a, code ? &err : NULL);
     if (a->follower)
         follower_leave(r->feed, a->id, a->follower);
@@ -449,6 +466,13 @@ static void take_order(struct active *a, const struct order *o)
                                              .fallback = o->fallback,
                                              .rollback = (o->reuse_effects ? TIDE_ROLLBACK_REUSE_EFFECTS : 0u) |
                                                          (o->redo_effects ? TIDE_ROLLBACK_REDO_EFFECTS : 0u)}};
+    if (o->request)
+        a->request = *o->request;
+    if (!a->request.id[0])
+        cause_make_id(&a->request);
+    ask->request = &a->request;
+    ask->queue_max = o->queue_max;
+    a->until_parked = o->until_parked;
     a->message = dup_text(m, o->message);
     buf_add_str(&a->core.memory, o->memory);
 }
@@ -608,7 +632,7 @@ static void begin_turn(struct runner *r, struct fair_turn *turn)
     struct tide_err err = {0};
     struct active *a = active_of_turn(r, turn, &err);
 
-    if (a && !err.code && is_awaited(a))
+    if (a && !err.code && is_awaited(a) && !a->until_parked) /* else the log tells it in the end */
         (void)!watch_begin(a, &err);
     pthread_mutex_lock(&r->mu);
     if (a && !err.code)

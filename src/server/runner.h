@@ -47,7 +47,10 @@ struct graph_order {
 
 /* What somebody asks for. Everything is copied. */
 struct order {
-    const char *session_id, *by;
+    const char *session_id;
+    const struct cause *request;         /* who asks, and by which request of theirs */
+    bool until_parked;                   /* `fn` is called when it waits or has ended: with the token of its wait */
+    int64_t queue_max;                   /* of a message that is queued: it is refused where so many are; 0: no limit */
     const struct program_order *program; /* it begins; NULL: the session goes on */
     const struct graph_order *graph;     /* the same, with `memory` */
     const char *message;                 /* text; NULL: it is resumed */
@@ -61,11 +64,12 @@ struct order {
     bool fallback, reuse_effects, redo_effects;
 };
 
-/* Once it has begun on disk: TIDE_OK, with the event that says so; or why it did not. Called once, from any thread. */
+/* Once it has begun on disk (or, until_parked, later): TIDE_OK, with the event that says so; or why it did not. Called once, from any thread. */
 struct begun {
     const char *kind; /* of the event: run.started, run.resumed, queue.added */
     int64_t seq;
-    struct str event; /* JSON */
+    struct str event;  /* JSON */
+    const char *token; /* of the wait where it is parked: shown only here. NULL: there is none */
 };
 typedef void begun_fn(void *arg, const struct begun *begun, const struct tide_err *err);
 

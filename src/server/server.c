@@ -11,7 +11,9 @@
 
 #include "server/call.h"
 #include "server/feed.h"
+#include "server/idempotency.h"
 #include "server/peer.h"
+#include "server/transfer.h"
 #include "server/workers.h"
 #include "server/writers.h"
 
@@ -136,9 +138,14 @@ static bool check_body_type(struct http_request *q, const struct route *route)
                                                         : "the body is application/json");
 }
 
+/* Whoever asks needs no token: the route says so. */
 static bool is_open(struct http_request *q)
 {
-    return str_eq(q->path, STR("/healthz"));
+    struct str params[ROUTE_PARAMS];
+    unsigned methods;
+    const struct route *r = route_find(&q->arena, q->path, q->method, params, &methods);
+
+    return r && r->flags & ROUTE_OPEN;
 }
 
 static void answer_http(struct call *c, int status, const char *type, struct buf *body)
@@ -161,6 +168,8 @@ static bool begin(void *arg, struct http_request *q)
     if (!check_where(s, q) || (!is_open(q) && (!check_who(s, q, &c->caller) || !check_rate(s, q, &c->caller))) ||
         !check_route(q, c) || !check_body_type(q, c->route))
         return false;
+    if (c->route->flags & ROUTE_BYTES_IN)
+        (void)upload_begin(q); /* if it cannot, the route says so */
     return true;
 }
 
@@ -211,11 +220,12 @@ enum tide_code server_start(struct server *s, tide_store *store, struct tide_err
 {
     struct http_face face = {s, begin, handle, over, refuse};
 
-    if (access_open(&s->access, err))
+    if (access_open(&s->access, err) || idempotency_open(s->opt.runs.url, &s->idempotency, err))
         return err->code;
     s->store = store;
     s->workers = workers_new(WORKERS, QUEUE_MAX);
     s->writers = writers_new(store);
+    s->transfers = transfers_new();
     s->sockets = peers_new(s);
     s->http = http_server_new(&face, &s->opt.limits);
     s->feed = feed_new(store, s->access);
@@ -242,6 +252,7 @@ enum server_stopped server_stop(struct server *s)
     }
     if (counts.active)
         return SERVER_RUNS_LEFT;
+    transfers_free(s->transfers);
     websocket_loop_stop(s->sockets);
     workers_stop(s->workers);
     writers_free(s->writers);
@@ -250,6 +261,7 @@ enum server_stopped server_stop(struct server *s)
     http_server_free(s->http); /* until then it may give us requests */
     workers_free(s->workers);
     websocket_loop_free(s->sockets);
+    idempotency_close(s->idempotency);
     listeners_done(&s->listeners);
     access_close(s->access);
     rate_free(s->rate);

@@ -33,6 +33,8 @@ struct server {
     struct feed *feed;
     struct runner *runner;
     struct writers *writers;
+    struct idempotency *idempotency;
+    struct transfers *transfers;
     struct listeners listeners;
     struct rate *rate, *guesses; /* of requests, by caller; of tokens that are none, by address */
     atomic_int beats;            /* server_beat() */

@@ -149,7 +149,7 @@ static enum tide_code queue_message(struct starting *s, const char *message, str
     int64_t seq;
 
     json_quote(&content, str_from(message));
-    if (send_queue(s->c->server->store, s->session_id, buf_view(&content), queue_id, &seq, err))
+    if (send_queue(s->c->server->store, s->session_id, buf_view(&content), &s->c->request, 0, queue_id, &seq, err))
         return err->code;
     start_reply(s->c, s->session_id, NULL, queue_id, seq);
     return TIDE_OK;
@@ -164,7 +164,7 @@ enum tide_code start_run(struct call *c, struct order *order, enum start_flags f
     s->flags = flags;
     snprintf(s->session_id, sizeof s->session_id, "%s", order->session_id);
     order->session_id = s->session_id;
-    order->by = c->caller.name;
+    order->request = &c->request;
     call_close_session(c);
     code = runner_run(c->server->runner, order, on_begun, s, err);
     if ((code == TIDE_BUSY || code == TIDE_HELD) && order->message)

@@ -11,7 +11,8 @@
 
 struct cancelling {
     struct tide_session *s;
-    const char *by, *reason;
+    const struct cause *request;
+    const char *reason;
     int64_t until_ns; /* 0: not asked yet */
     int wait_ms;
     enum tide_cancelled how;
@@ -22,7 +23,7 @@ struct cancelling {
 static void draft_cancel_request(struct draft *d, const struct cancelling *c)
 {
     draft_open(d, "cancel.requested");
-    draft_text(d, "by", c->by ? c->by : "local");
+    cause_put(&d->out, c->request);
     draft_text(d, "reason", c->reason);
     draft_close(d);
 }
@@ -93,10 +94,10 @@ static enum tide_code cancel_look(struct cancelling *c, struct tide_err *err)
     return TIDE_OK;
 }
 
-enum tide_code tide_session_cancel(tide_store *store, const char *id, const char *by, const char *reason, int wait_ms,
-                                   enum tide_cancelled *ret_how, struct tide_err *err)
+enum tide_code session_cancel(tide_store *store, const char *id, const struct cause *q, const char *reason, int wait_ms,
+                              enum tide_cancelled *ret_how, struct tide_err *err)
 {
-    struct cancelling c = {.by = by, .reason = reason, .wait_ms = wait_ms > 0 ? wait_ms : CANCEL_WAIT_MS};
+    struct cancelling c = {.request = q, .reason = reason, .wait_ms = wait_ms > 0 ? wait_ms : CANCEL_WAIT_MS};
     enum tide_code code;
 
     ERR_LOCAL(err);
@@ -115,4 +116,17 @@ enum tide_code tide_session_cancel(tide_store *store, const char *id, const char
         *ret_how = c.how;
     tide_session_close(c.s);
     return code;
+}
+
+enum tide_code tide_session_cancel(tide_store *store, const char *id, const char *by, const char *reason, int wait_ms,
+                                   enum tide_cancelled *ret_how, struct tide_err *err)
+{
+    struct cause q = {.by = ""};
+
+    ERR_LOCAL(err);
+    by = by && *by ? by : "local";
+    if (strlen(by) >= sizeof q.by)
+        return tide_fail(err, TIDE_INVALID, "cancel: who asks has at most %zu bytes", sizeof q.by - 1);
+    memcpy(q.by, by, strlen(by) + 1);
+    return session_cancel(store, id, &q, reason, wait_ms, ret_how, err);
 }

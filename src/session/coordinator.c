@@ -362,7 +362,7 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
 
     m->by_default = settle_deadline(r, m->now_ms) == TIDE_ON_DEADLINE_DEFAULT;
     if (m->opt->input && (m->by_default || (r->due_ms && !r->wait_key))) {
-        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "takes no answer any more: the deadline has passed");
+        tide_fail_session(err, TIDE_WRONG_STATE, m->s->head.id, "takes no answer any more: the deadline has passed");
         return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"without_answer\":true");
     }
     if (m->by_default)
@@ -370,11 +370,11 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
     if (is_superseded(m))
         return TIDE_OK;
     if (r->due_ms && r->due_ms > m->now_ms && !(m->opt->flags & TIDE_RUN_NOW)) {
-        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "sleeps until %s", time_people(when, r->due_ms));
+        tide_fail_session(err, TIDE_WRONG_STATE, m->s->head.id, "sleeps until %s", time_people(when, r->due_ms));
         return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"now\":true");
     }
     if (!r->due_ms && !m->opt->token && !m->opt->input) { /* going on is not answering */
-        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "waits for %s%s%.200s", answer.wait_kind,
+        tide_fail_session(err, TIDE_WRONG_STATE, m->s->head.id, "waits for %s%s%.200s", answer.wait_kind,
                           r->question ? ": " : "", r->question ? r->question : "");
         return action_hint(err, m->s->head.id, &answer);
     }
@@ -386,9 +386,9 @@ static enum tide_code check_answerless(struct resuming *m, struct tide_err *err)
     bool waits = m->status.status == TIDE_STATUS_INTERRUPTED_WAITING;
 
     if (!m->status.is_resumable)
-        return tide_fail_session(err, TIDE_INVALID, m->s->head.id, "cannot be resumed: %s", m->status.why);
+        return tide_fail_session(err, TIDE_WRONG_STATE, m->s->head.id, "cannot be resumed: %s", m->status.why);
     if (m->opt->input) {
-        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "does not wait %s (%s)",
+        tide_fail_session(err, TIDE_WRONG_STATE, m->s->head.id, "does not wait %s (%s)",
                           waits ? "any more" : "for an answer", m->status.reason);
         if (waits)
             tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, m->s->head.id);

@@ -353,8 +353,13 @@ static enum tide_code check_all(struct tide_session *s, const struct tide_new_ev
     ret->n = n;
     ret->events = arena_alloc(&s->parse, (n + 1) * sizeof *ret->events);
     ret->parsed = arena_alloc(&s->parse, (n + 1) * sizeof *ret->parsed);
-    for (size_t i = 0; i < n && !code; i++)
-        code = event_check(s->store, &s->parse, &in[i], internal, &ret->events[i], &ret->parsed[i], err);
+    for (size_t i = 0; i < n && !code; i++) {
+        struct tide_new_event ev = in[i];
+
+        if (cause_is_set(&s->cause))
+            ev = cause_sign(&s->parse, &s->cause, &in[i], i == cause_act(in, n));
+        code = event_check(s->store, &s->parse, &ev, internal, &ret->events[i], &ret->parsed[i], err);
+    }
     return code;
 }
 
@@ -424,6 +429,8 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
         code = settle_unknown(s, b, err);
     if (!code && ret_seq)
         *ret_seq = b->last_seq;
+    if (!code && b->n)
+        s->cause = (struct cause){.by = ""}; /* it is done */
     if (!code && b->n && s->state->ledger.notify_last >= b->last_seq - (int64_t)b->n + 1)
         notify_tell(s->store);
     return code;
@@ -463,6 +470,8 @@ static enum tide_code queue_append(struct tide_session *s, unsigned flags, const
     b = session_make_batch(s, flags, &c);
     b->user = user;
     group_submit(s->store->group, b, when);
+    if (n)
+        s->cause = (struct cause){.by = ""};
     return TIDE_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/sized.h"
 #include "session/load.h"
+#include "session/cause_sign.h"
 #include "session/state.h"
 #include "store/group.h"
 #include "store/store.h"
@@ -32,6 +33,7 @@ struct tide_session {
     bool unsettled;      /* the outcome of an append is not known: settle the store before looking */
     struct arena parse;  /* of the append under way */
     struct patience patience;
+    struct cause cause; /* of the next append */
     /* What the latest calls gave out: tide_session_get_info(), tide_checkpoint_load(), tide_session_get_event(). */
     struct tide_session_info *info;
     struct tide_checkpoint *checkpoint;

@@ -11,7 +11,7 @@
 
 static enum tide_code refuse_unasked(const struct tide_session *s, const char *why, struct tide_err *err)
 {
-    tide_fail_session(err, TIDE_INVALID, s->head.id, "does not wait for anyone: %s", why);
+    tide_fail_session(err, TIDE_WRONG_STATE, s->head.id, "does not wait for anyone: %s", why);
     return tide_hint(err, TIDE_ACTION_WHY, s->head.id);
 }
 

@@ -423,6 +423,17 @@ static enum tide_code append_trust(struct store *store, const struct head *h, co
     return code;
 }
 
+/* It came back from a person, by way of who knows which program: it may be written in another way. */
+static bool is_as_shown(struct str now, const char *shown)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *x = NULL, *y = NULL;
+
+    return str_eq(now, str_from(shown)) ||
+           (!json_parse(&a, now, NULL, &x, NULL, NULL) && !json_parse(&a, str_from(shown), NULL, &y, NULL, NULL) &&
+            json_same(&a, x, y));
+}
+
 enum tide_code tide_session_trust(tide_session *s, const char *shown, const char *by, struct tide_err *err)
 {
     AUTO(buf_done) struct buf now = BUF_INIT(SHOWN_MAX);
@@ -439,7 +450,7 @@ enum tide_code tide_session_trust(tide_session *s, const char *shown, const char
     code = code ? code : describe_runs(s, &now, err);
     if (!code && origin_is_ours(s->store, &s->head))
         return TIDE_OK;
-    if (!code && shown && !str_eq(buf_view(&now), str_from(shown)))
+    if (!code && shown && !is_as_shown(buf_view(&now), shown))
         code = tide_fail_session(err, TIDE_CONFLICT, s->head.id, "has changed since it was shown: look again");
     if (!code) {
         draft_trust(&d, s->state, buf_view(&now), by ? by : "local");

@@ -141,7 +141,7 @@ tidemark exec --session last -- ./ask --deadline 1s --default no >/dev/null 2>&1
 wait_for deadline_passed last
 check_is 'before anybody has written it down: it is due' 'waiting due' "$(shown unseen '$.status') $(shown unseen '$.reason')"
 check 'and says so' eval "tidemark why unseen | grep -q 'it had no answer before its deadline, '"
-refuses_as 'an answer is too late' 2 'INVALID|session|unseen|||resume' resume unseen --input yes
+refuses_as 'an answer is too late' 2 'WRONG_STATE|session|unseen|||resume' resume unseen --input yes
 refuses_as 'also with the token' 8 'TOKEN_EXPIRED|||||' resume unseen --token @unseen.token --input yes
 check_status 'a resume goes on with the default' 21 tidemark resume unseen
 check_is 'which is in the log' 'deadline no' "$(field unseen run.resumed '$.by') $(field unseen run.resumed '$.input')"
@@ -151,7 +151,7 @@ check_is 'with a default it is answered, and due' 'waiting due yes' "$(shown yes
 check_is 'told to fail it has failed' 'idle failed wait_timeout' "$(shown fails '$.status') $(shown fails '$.outcome') $(field fails run.failed '$.error.code')"
 check_is 'else it is interrupted' interrupted_waiting "$(shown cut '$.status')"
 check_is 'a second recovery has nothing to write' 0 "$(tidemark recover --json | grep -c '"action":"answered"\|"action":"timed_out"')"
-refuses_as 'an answer is too late once it is written' 2 'INVALID|session|no-by-default|||resume' resume no-by-default --input yes
+refuses_as 'an answer is too late once it is written' 2 'WRONG_STATE|session|no-by-default|||resume' resume no-by-default --input yes
 tidemark recover --run-due >out 2>err
 check_is 'recover --run-due goes on with what was answered' 'completed failed' "$(shown yes-by-default '$.outcome') $(shown no-by-default '$.outcome')"
 check_is 'once' 1 "$(wc -l <published)"
@@ -181,7 +181,7 @@ for id in late both value; do
 done
 wait_for deadline_passed value-2
 check_is 'an edge for the deadline is taken when somebody goes on' 'said: late nil' "$(tidemark resume late-1 2>/dev/null | grep said)"
-refuses_as 'an answer is too late' 2 'INVALID|session|both-1|||repeat' resume both-1 --input yes
+refuses_as 'an answer is too late' 2 'WRONG_STATE|session|both-1|||repeat' resume both-1 --input yes
 check_is 'with the default as its output' 'said: late true' "$(tidemark resume both-1 2>/dev/null | grep said)"
 check_is 'without the edge the default is the answer' 'said: said true' "$(tidemark resume value-1 2>/dev/null | grep said)"
 tidemark recover --run-due >out 2>err

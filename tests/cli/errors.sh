@@ -61,7 +61,7 @@ is_error 'a file of the settings that is not there' 'NOT_FOUND|file||none.json||
 is_error 'also for a check' 'NOT_FOUND|file||none.json||' config check --config none.json
 is_error 'a value that a setting does not take' 'INVALID|key||provider||' config set provider wrong
 is_error 'a file that cannot be made' 'NOT_FOUND|file||none/x||' sessions export pays --output none/x
-is_error 'no wait of which there could be a token' 'INVALID|session|pays|||why' token rotate pays
+is_error 'no wait of which there could be a token' 'WRONG_STATE|session|pays|||why' token rotate pays
 is_error 'a graph that is not there' 'NOT_FOUND|file||none.json||' run none.json
 is_error 'an event that is not there' 'NOT_FOUND|event|pays||999|show_log' sessions fork pays --at 999
 is_error 'a store of an unknown kind' 'INVALID|argument||store||' --store foo:x sessions list

@@ -110,12 +110,12 @@ cat >ask.json <<'END'
   {"id": "h", "type": "human_input", "question": "Which colour?", "outputs": ["colour"]}]}
 END
 check_status 'a graph that asks waits' 7 tidemark run ask.json --session w1 --quiet
-refuses_as 'going on is not answering' 2 'INVALID|session|w1|||answer,resume' sessions resume w1
+refuses_as 'going on is not answering' 2 'WRONG_STATE|session|w1|||answer,resume' sessions resume w1
 check_status 'it waits still' 2 tidemark sessions resume w1 --dry-run
 refuses_as 'one answer' 2 'INVALID|argument||input||' sessions resume w1 --input red --input-json '"red"'
 refuses_as 'a token that is none' 8 'TOKEN_MALFORMED|session|w1|||' sessions resume w1 --token nonsense --input red
 check_is 'the answer goes on' 'colour: red' "$(tidemark sessions resume w1 --input red --quiet)"
-refuses_as 'once' 2 'INVALID|session|w1|||repeat,repeat' sessions resume w1 --input red
+refuses_as 'once' 2 'WRONG_STATE|session|w1|||repeat,repeat' sessions resume w1 --input red
 
 # ---- what must happen once ----
 cat >once.json <<'END'

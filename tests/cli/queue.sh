@@ -49,7 +49,7 @@ refuses_as 'and not twice' 3 'NOT_FOUND|session|p|||' sessions queue p --withdra
 check_is 'the other is left' 'third' "$(tidemark sessions queue p --json | json '$.content')"
 tidemark recover --run-due >/dev/null 2>&1
 check_is 'a program that has completed is not begun again for it: its steps would happen again' 'one got hello|0' "$(world)|$(of p needs_resume)"
-refuses_as 'nor by a resume' 2 'INVALID|session|p|||' resume p
+refuses_as 'nor by a resume' 2 'WRONG_STATE|session|p|||' resume p
 tidemark exec --session p -- sh ./p.sh >/dev/null 2>&1
 check_is 'a new run takes it' 'one got hello one got third' "$(world)"
 check_is 'and none is left in the list' 0 "$(listed p queued_messages)"

@@ -233,7 +233,7 @@ for id in one g "$c"; do
 done
 check_is 'a dry run names the steps that are finished' '["pay"]' "$(tidemark resume one --dry-run --json | json '$.complete')"
 check_is 'and changes nothing' 1 "$(count one run.started)"
-check_is 'it says what stands in the way' INVALID "$(tidemark sessions resume m --dry-run --json | json '$.refused[0].code')"
+check_is 'it says what stands in the way' WRONG_STATE "$(tidemark sessions resume m --dry-run --json | json '$.refused[0].code')"
 refuses_as 'what is for graphs' 2 'INVALID|argument|*|map||repeat' resume one --map a=b
 refuses_as 'what is for programs' 2 'INVALID|argument|*|now||repeat' sessions resume "$c" --now
 touch go

@@ -67,7 +67,7 @@ check_is 'JSON is printed as it is' 'answer: {"a":[1,2]}, status 0' "$(answer in
 check_is 'a text with quotes' 'answer: say "hi", status 0' "$(answer input --input 'say "hi"')"
 check_is 'null' 'answer: null, status 0' "$(answer input --input-json null)"
 tidemark exec --session no-answer -- ./asks >/dev/null 2>&1
-refuses_as 'no answer' 2 'INVALID|session|no-answer|||answer' resume no-answer
+refuses_as 'no answer' 2 'WRONG_STATE|session|no-answer|||answer' resume no-answer
 for yes in yes YES y ok Ok true allow always Approve approved ' yes '; do
     check_is "approval: $yes" "answer: $yes, status 0" "$(answer approval --input "$yes")"
 done
@@ -147,7 +147,7 @@ new=$(tidemark token rotate dl)
 check 'a new token is printed' sh -c "echo '$new' | grep -qxE 'rt_[^ ]+'"
 refuses_as 'the old one is revoked' 8 'TOKEN_REVOKED|session|dl|||rotate_token' resume dl --token "$old"
 check_is 'the new one works' 'answer: z, status 0' "$(tidemark resume dl --token "$new" --input z)"
-refuses_as 'what does not wait has no token' 2 'INVALID|session|dl|||why' token rotate dl
+refuses_as 'what does not wait has no token' 2 'WRONG_STATE|session|dl|||why' token rotate dl
 tidemark exec --session rf -- ./asks >/dev/null 2>&1
 tidemark token rotate rf --token-fd 3 >out 3>token_file
 check 'into a descriptor' grep -qxE 'rt_[^ ]+' token_file
@@ -194,7 +194,7 @@ check_is 'a run that sleeps ends with exit status 7' 7 $?
 check 'and says until when' grep -qE 'session sl sleeps until 20[0-9-]+ [0-9].*nap' err
 check 'and what continues it' grep -q 'tidemark recover --run-due' err
 check_is 'it waits' waiting "$(status_of sl)"
-refuses_as 'before it is due' 2 'INVALID|session|sl|||resume' resume sl
+refuses_as 'before it is due' 2 'WRONG_STATE|session|sl|||resume' resume sl
 check_is 'unless it is to end now' awake "$(tidemark resume sl --now)"
 echo 50ms >nap
 tidemark exec --session sl2 -- ./sleeps >/dev/null 2>&1

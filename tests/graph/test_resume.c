@@ -128,7 +128,7 @@ static void a_question_is_asked_once_and_again_when_gone_back(void **state)
     (void)state;
     begin(&l, HUMAN);
     assert_int_equal(go(&l, NULL), TIDE_WAITING);
-    refused(&l, NULL, TIDE_INVALID, TIDE_ACTION_ANSWER, "");
+    refused(&l, NULL, TIDE_WRONG_STATE, TIDE_ACTION_ANSWER, "");
     w = checkpoint(&l, "node_complete", "a");
     opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .checkpoint = w.id, .input = "1"};
     refused(&l, &opt, TIDE_INVALID, 0, "");
@@ -136,7 +136,7 @@ static void a_question_is_asked_once_and_again_when_gone_back(void **state)
     assert_int_equal(go(&l, &opt), TIDE_WAITING); /* the old wait is over, a new one begun */
     assert_int_equal(go(&l, &answer), TIDE_OK);
     expect_calls(&l, "a#1 c#1");
-    refused(&l, &answer, TIDE_INVALID, TIDE_ACTION_REPEAT, "");
+    refused(&l, &answer, TIDE_WRONG_STATE, TIDE_ACTION_REPEAT, "");
     end(&l);
 }
 

@@ -112,7 +112,7 @@ def an_answer_continues_a_program():
     until(lambda: status(s, "p") == "idle")
     want(lines(s, "ledger"), ["one", "two"])
     want(lines(s, "answer"), ["yes"])
-    want(s.api("POST", "/sessions/p/answer", {"input": "yes"}).status, 400)
+    want(s.api("POST", "/sessions/p/answer", {"input": "yes"}).status, 409)
     s.done()
 
 

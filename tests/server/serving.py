@@ -73,7 +73,7 @@ class Promises:
             return None  # a head that is too big to be read: the HTTP library's own answer
         kind = answer.fields["content-type"].split(";")[0]
         want(kind in promised["content"], True, "%s answers with %s, which is promised" % (key[0], kind))
-        if kind.endswith("json"):
+        if kind in ("application/json", "application/problem+json"):
             for e in self.validator(promised["content"][kind]["schema"]).iter_errors(answer.json):
                 raise AssertionError("%s answers %s: %s" % (key[0], "/".join(map(str, e.absolute_path)), e.message[:300]))
 

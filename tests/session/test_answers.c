@@ -185,19 +185,19 @@ static void a_wait_answers_itself_at_its_deadline_and_recovery_writes_it_down_on
 
     park(start(s), TIDE_WAIT_APPROVAL, deadline, 0, "false", token);
     assert_non_null(strstr(look(f->store).why, "then it is answered with false"));
-    GIVES(TIDE_INVALID, tide_run_resume(s, &none, NULL, &r, &err)); /* going on is not answering */
+    GIVES(TIDE_WRONG_STATE, tide_run_resume(s, &none, NULL, &r, &err)); /* going on is not answering */
     until(deadline);
     for (int i = 0; i < 2; i++) { /* before and after somebody has written it down */
         STATUS(f->store, "waiting", "due");
         assert_non_null(strstr(look(f->store).why, "it had no answer before its deadline, "));
-        GIVES(TIDE_INVALID, tide_run_resume(s, &yes, NULL, &r, &err));
+        GIVES(TIDE_WRONG_STATE, tide_run_resume(s, &yes, NULL, &r, &err));
         GIVES(i ? TIDE_TOKEN_REVOKED : TIDE_TOKEN_EXPIRED, tide_run_resume(s, &late, NULL, &r, &err));
-        GIVES(TIDE_INVALID, tide_token_rotate(s, 0, 0, token, &err));
+        GIVES(TIDE_WRONG_STATE, tide_token_rotate(s, 0, 0, token, &err));
         if (!i)
             recover_twice(f, TIDE_RECOVERED_ANSWERED, TIDE_STATUS_WAITING);
     }
     until(deadline - 10); /* a clock that is set back opens nothing again */
-    GIVES(TIDE_INVALID, tide_run_resume(s, &yes, NULL, &r, &err));
+    GIVES(TIDE_WRONG_STATE, tide_run_resume(s, &yes, NULL, &r, &err));
     until(deadline + 10);
     assert_int_equal(events(f->store, "run.interrupted"), 0);
     r = resume(s, &none);
@@ -266,8 +266,8 @@ static void a_run_fails_at_the_deadline_when_told_to_and_a_resume_asks_again(voi
         STATUS(f->store, "idle", "wait_timeout");
         assert_string_equal(look(f->store).outcome, "failed");
         assert_true(look(f->store).resumable && look(f->store).needs);
-        GIVES(TIDE_INVALID, tide_run_resume(s, &yes, NULL, &r, &err));
-        GIVES(TIDE_INVALID, tide_token_rotate(s, 0, 0, token, &err));
+        GIVES(TIDE_WRONG_STATE, tide_run_resume(s, &yes, NULL, &r, &err));
+        GIVES(TIDE_WRONG_STATE, tide_token_rotate(s, 0, 0, token, &err));
         r = resume(s, &none);
         assert_int_equal(events(f->store, "run.failed"), i + 1);
     }
@@ -363,7 +363,7 @@ static void what_was_denied_is_asked_again(void **state)
         STATUS(f->store, "waiting", "approval");
         assert_false(is_offered(s, "ok"));
         GIVES(TIDE_NOT_FOUND, tide_session_ask_again(s, "ok", token, &err)); /* it has no answer now */
-        GIVES(TIDE_INVALID, tide_run_resume(s, &none, NULL, &r, &err));
+        GIVES(TIDE_WRONG_STATE, tide_run_resume(s, &none, NULL, &r, &err));
     }
     r = resume(s, &yes);
     step(r, "before", TIDE_EFFECT_ONCE, &first);

@@ -231,7 +231,7 @@ static void a_sleep_is_over_when_it_is_due_and_not_before(void **state)
     tide_run_close(r);
     assert_int_equal(told, due);
     STATUS(f->store, "waiting", "timer");
-    HINTS(TIDE_INVALID, TIDE_ACTION_RESUME, tide_run_resume(s, NULL, NULL, &none, &err));
+    HINTS(TIDE_WRONG_STATE, TIDE_ACTION_RESUME, tide_run_resume(s, NULL, NULL, &none, &err));
     OK(tide_store_recover(f->other, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.due, 0);
     assert_int_equal(did.next_ms, due);
@@ -899,7 +899,7 @@ static void a_completed_session_is_not_resumed(void **state)
     tide_run *r = start(s);
 
     finish(r);
-    GIVES(TIDE_INVALID, tide_run_resume(s, NULL, NULL, &r, &err));
+    GIVES(TIDE_WRONG_STATE, tide_run_resume(s, NULL, NULL, &r, &err));
     tide_session_close(s);
 }
 

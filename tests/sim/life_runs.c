@@ -245,7 +245,7 @@ static void judge_refused(struct world *w, struct proc *p, int s, struct resumin
         judge_held(w, p, s);
         return;
     }
-    if (!is_token_code(code) && code != TIDE_INVALID)
+    if (!is_token_code(code) && code != TIDE_INVALID && code != TIDE_WRONG_STATE)
         wrong(w, "a resume is refused: %s: %s", tide_code_name(code), err->msg);
     if (is_token_code(code) && !m->q->token[0] && m->plan->right != BY_GARBAGE)
         wrong(w, "the owner of the store needs no token, and is told: %s", err->msg);
@@ -396,7 +396,7 @@ void act_rotate(struct world *w, struct proc *p, int s)
         keep_token(w, s, text);
     } else if (code == TIDE_HELD) {
         judge_held(w, p, s);
-    } else if (v == V_OTHER && code != TIDE_INVALID) {
+    } else if (v == V_OTHER && code != TIDE_WRONG_STATE) {
         wrong(w, "a token cannot be rotated: %s: %s", tide_code_name(code), err.msg);
     }
     close_it(p, h);

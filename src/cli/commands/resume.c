@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "cli/graph/graph_set.h"
@@ -229,6 +230,17 @@ static const char *text_member(struct arena *a, const struct json *request, stru
     return m ? arena_dup(a, json_text(a, m)).ptr : NULL;
 }
 
+/* "by", "request_id", "request_digest" */
+static void take_cause(struct resuming *r, const struct json *request)
+{
+    struct cause *q = &r->request;
+
+    snprintf(q->by, sizeof q->by, "%.*s", STR_ARG(json_get_text(&r->arena, request, STR("by"))));
+    snprintf(q->id, sizeof q->id, "%.*s", STR_ARG(json_get_text(&r->arena, request, STR("request_id"))));
+    snprintf(q->digest, sizeof q->digest, "%.*s", STR_ARG(json_get_text(&r->arena, request, STR("request_digest"))));
+    r->core.ask.request = cause_is_set(q) ? q : NULL;
+}
+
 /* {"message":…,"token":…,"input":…}, each of them or none; *ret_message is NULL where there is none. */
 static enum tide_code take_request(struct cli *cli, struct resuming *r, const char **ret_message, struct tide_err *err)
 {
@@ -248,6 +260,8 @@ static enum tide_code take_request(struct cli *cli, struct resuming *r, const ch
         return tide_wrap(err, "the request");
     *ret_message = text_member(&r->arena, request, STR("message"));
     r->core.ask.token = text_member(&r->arena, request, STR("token"));
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    take_cause(r, request);
     input = json_get(request, STR("input"));
     if (input)
         r->core.ask.input = arena_dup(&r->arena, json_source(input)).ptr;

@@ -38,7 +38,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         return err->code;
     if (!withdrawn)
         return message_queue_list(session, print_message, &cli->out, err);
-    if (message_queue_withdraw(cli->store, session, withdrawn, &seq, err))
+    if (message_queue_withdraw(cli->store, session, withdrawn, &(struct cause){.by = "local"}, &seq, err))
         return err->code;
     if (cli->out.json)
         out_shape(&cli->out, &shape_queued,

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+# A request with an Idempotency-Key is carried out once, whoever repeats it and however the server ends between.
+import http.client
+import json
+import os
+import random
+import stat
+import sys
+import threading
+import time
+
+from serving import Server, case, end, want
+
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 30)
+rnd = random.Random(seed)
+s = Server()
+EVENT = {"kind": "memory.set", "data": {"values": {"x": 1}}}
+
+
+def keyed(method, path, body=None, key="k", **more):
+    return s.api(method, path, body, fields=dict(more.pop("fields", {}), **{"Idempotency-Key": key}), **more)
+
+
+def events(one, kind=None):
+    return [e for e in s.api("GET", "/sessions/%s/log?limit=1000" % one).json["events"] if kind in (None, e["kind"])]
+
+
+def same(a, b):
+    want((a.status, a.bytes, a.fields.get("location")), (b.status, b.bytes, b.fields.get("location")))
+
+
+def every_unsafe_request_has_one_effect():
+    first = keyed("POST", "/sessions", {"title": "t"}, key="make")
+    want(first.status, 201)
+    one = first.json["session_id"]
+    steps = [
+        ("POST", "/sessions", {"title": "t"}, "make"),
+        ("POST", "/sessions/%s/events" % one, EVENT, "e"),
+        ("POST", "/sessions/%s/checkpoints" % one, {"description": "c"}, "c"),
+        ("POST", "/sessions/%s/messages" % one, {"content": "hello", "queue": True}, "m"),
+        ("POST", "/sessions/%s/fork" % one, {"at": "2"}, "f"),
+        ("POST", "/sessions/%s/rollback" % one, {"to": "2"}, "r"),
+        ("POST", "/sessions/%s/prune" % one, {"keep": 0}, "p"),
+        ("POST", "/sessions/%s/cancel" % one, {}, "x"),
+    ]
+    answers = [first]
+    for method, path, body, key in steps[1:]:
+        a = keyed(method, path, body, key=key)
+        want(a.status < 300, True, path + " " + a.bytes.decode())
+        answers.append(a)
+    before = events(one)
+    queue = s.api("GET", "/sessions/%s/queue" % one).json["messages"]
+    a = keyed("DELETE", "/sessions/%s/queue/%s" % (one, queue[0]["queue_id"]), key="w")
+    want(a.status, 204)
+    same(keyed("DELETE", "/sessions/%s/queue/%s" % (one, queue[0]["queue_id"]), key="w"), a)
+    for how in (None, s.kill, s.stop):
+        if how:
+            how()
+            s.start()
+        for (method, path, body, key), first_answer in zip(steps, answers):
+            same(keyed(method, path, body, key=key), first_answer)
+    want(len(events(one)), len(before) + 1)  # queue.withdrawn
+    fork = answers[4].json["session_id"]
+    a = keyed("DELETE", "/sessions/" + fork, key="d")
+    want(a.status, 200)
+    same(keyed("DELETE", "/sessions/" + fork, key="d"), a)
+
+
+def another_body_with_the_key_is_refused():
+    one = s.session()
+    path = "/sessions/%s/events" % one
+    want(keyed("POST", path, EVENT, key="other").status, 201)
+    for method, p, body in (("POST", path, {"kind": "memory.set", "data": {"values": {"x": 2}}}),
+                            ("POST", "/sessions/%s/checkpoints" % one, {}), ("POST", "/sessions/%s/events" % s.session(), EVENT)):
+        a = keyed(method, p, body, key="other")
+        want((a.status, a.json["error"]["detail"]["name"]), (409, "Idempotency-Key"))
+    want(len(events(one)), 2)
+    want(keyed("POST", path, EVENT, key="").status, 400)
+    want(keyed("POST", path, EVENT, key="x" * 256).status, 400)
+    want(keyed("POST", path, EVENT, key="other", fields={"If-Match": '"1"'}).status, 409)
+    want(keyed("GET", "/sessions/" + one, key="other").status, 200)  # what changes nothing has no use for it
+
+
+def a_refused_request_may_be_tried_again():
+    one = s.session()
+    path = "/sessions/%s/events" % one
+    want(keyed("POST", path, EVENT, key="later", fields={"If-Match": '"7"'}).status, 409)
+    s.append(one, 6)
+    want(keyed("POST", path, EVENT, key="later", fields={"If-Match": '"7"'}).status, 201)
+    want(keyed("POST", path, EVENT, key="later", fields={"If-Match": '"7"'}).json["seq"], 8)
+
+
+def many_at_once_have_one_effect():
+    one = s.session()
+    got, lock = [], threading.Lock()
+
+    def post():
+        a = keyed("POST", "/sessions/%s/events" % one, EVENT, key="crowd")
+        with lock:
+            got.append((a.status, a.bytes))
+
+    threads = [threading.Thread(target=post) for _ in range(40)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(30)
+    want(set(got), {(201, b'{"seq":2}\n')})
+    want(len(events(one)), 2)
+
+
+def a_key_belongs_to_its_token():
+    one = s.session()
+    other = s.run("access", "create", "other", "--scopes", "write").stdout.strip()
+    a = keyed("POST", "/sessions/%s/events" % one, EVENT, key="mine")
+    b = keyed("POST", "/sessions/%s/events" % one, EVENT, key="mine", token=other)
+    want((a.json["seq"], b.json["seq"]), (2, 3))
+
+
+def the_event_names_its_request():
+    one = s.session()
+    keyed("POST", "/sessions/%s/events" % one, EVENT, key="named")
+    e = events(one)[1]
+    want((len(e["request"]["id"]), len(e["request"]["digest"])), (32, 32))
+    text = json.dumps(events(one))
+    want("named" in text or s.token in text, False)
+
+
+def kills_between_leave_one_effect():
+    """Requests with keys, repeated until they are answered, while the server is killed again and again."""
+    one = s.session()
+    done = {}
+    stopping = threading.Event()
+
+    def client(k):
+        n = 0
+        while not stopping.is_set():
+            key = "kill-%d-%d" % (k, n)
+            while not stopping.is_set():
+                try:
+                    made = keyed("POST", "/sessions", {"title": key}, key=key + "-s")
+                    a = keyed("POST", "/sessions/%s/events" % one, {"kind": "memory.set", "data": {"values": {"k": key}}}, key=key)
+                    if a.status == 201 and made.status == 201:
+                        done[key] = (a.json["seq"], made.json["session_id"])
+                        break
+                except (OSError, http.client.HTTPException, ValueError):
+                    time.sleep(0.01)
+            n += 1
+
+    threads = [threading.Thread(target=client, args=(k,), daemon=True) for k in range(4)]
+    for t in threads:
+        t.start()
+    for _ in range(10):
+        time.sleep(rnd.uniform(0.05, 0.3))
+        s.kill()
+        s.start()
+    time.sleep(0.2)
+    stopping.set()
+    for t in threads:
+        t.join(20)
+    stored, after = [], 1
+    while True:
+        page = s.api("GET", "/sessions/%s/log?after=%d&limit=1000" % (one, after)).json
+        if not page["events"]:
+            break
+        stored += page["events"]
+        after = page["last_seq"]
+    by_key = {}
+    for e in stored:
+        by_key.setdefault(e["values"]["k"], []).append(e["seq"])
+    for key, seqs in by_key.items():
+        want(len(seqs), 1, "seed %d: %s" % (seed, key))
+    for key, (seq, made) in done.items():
+        want(by_key[key], [seq], "seed %d: %s" % (seed, key))
+    titles, cursor = [], ""
+    while cursor is not None:
+        page = s.api("GET", "/sessions?limit=1000" + (cursor and "&after=" + cursor)).json
+        titles += [r["title"] for r in page["sessions"] if (r["title"] or "").startswith("kill-")]
+        cursor = page["next_cursor"]
+    want(len(titles), len(set(titles)), "seed %d: sessions" % seed)
+    made = {m for _, m in done.values()}
+    want(len(made), len(done))
+    want(len(done) > 10, True, "%d requests" % len(done))
+
+
+case("every unsafe request has one effect and one answer, across restarts", every_unsafe_request_has_one_effect)
+case("another request with the same key is refused", another_body_with_the_key_is_refused)
+case("a refused request may be tried again", a_refused_request_may_be_tried_again)
+case("many at once have one effect", many_at_once_have_one_effect)
+case("the event names its request, and neither key nor token", the_event_names_its_request)
+case("kills in between leave one effect", kills_between_leave_one_effect)
+s.done()
+end()
