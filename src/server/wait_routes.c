@@ -60,8 +60,6 @@ static enum tide_code check_token(struct call *c, tide_session **ret, struct tid
     code = code ? code : resume_check_token(*ret, call_text(c, "token"), err);
     if (code != TIDE_NOT_FOUND && code != TIDE_TOKEN_FOREIGN)
         return code;
-    if (c->http)
-        rate_take(c->server->guesses, str_from(c->http->peer));
     *err = (struct tide_err){0};
     return tide_fail(err, TIDE_TOKEN_FOREIGN, "this is no token of a wait of this session");
 }
@@ -76,14 +74,16 @@ static enum tide_code answer_wait(struct call *c, struct tide_err *err)
                       .input = arena_dup(c->arena, call_json(c, "input")).ptr,
                       .has_reason = reason != NULL};
 
-    if (c->http && !rate_allows(c->server->guesses, str_from(c->http->peer))) {
+    o.session_id = call_text(c, "session_id");
+    c->params[0] = str_from(o.session_id);
+    if (check_token(c, &session, err) == TIDE_TOKEN_FOREIGN && c->http &&
+        !rate_take(c->server->guesses, str_from(c->http->peer))) {
+        *err = (struct tide_err){0};
         (void)!tide_fail(err, TIDE_BUSY, "too many tokens that are none came from this address");
         call_fail_as(c, 429, err);
         return TIDE_OK;
     }
-    o.session_id = call_text(c, "session_id");
-    c->params[0] = str_from(o.session_id);
-    if (check_token(c, &session, err) || (reason && resume_give_reason(o.input, reason, &answer, err)))
+    if (err->code || (reason && resume_give_reason(o.input, reason, &answer, err)))
         return err->code;
     call_close_session(c);
     if (reason)
