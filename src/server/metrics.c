@@ -5,6 +5,8 @@
  */
 #include "server/metrics.h"
 
+#include <inttypes.h>
+
 #include "server/feed.h"
 #include "server/server.h"
 #include "server/workers.h"
@@ -34,12 +36,12 @@ static void put_store(struct buf *out, const struct tide_store_counts *c)
     for (size_t i = 0; i < TIDE_COMMIT_SIZES; i++) {
         below += c->commits_of[i];
         if (i + 1 < TIDE_COMMIT_SIZES)
-            buf_addf(out, "tidemark_commit_appends_bucket{le=\"%u\"} %llu\n", 1u << i, (unsigned long long)below);
+            buf_addf(out, "tidemark_commit_appends_bucket{le=\"%u\"} %" PRIu64 "\n", 1u << i, below);
         else
-            buf_addf(out, "tidemark_commit_appends_bucket{le=\"+Inf\"} %llu\n", (unsigned long long)below);
+            buf_addf(out, "tidemark_commit_appends_bucket{le=\"+Inf\"} %" PRIu64 "\n", below);
     }
-    buf_addf(out, "tidemark_commit_appends_sum %llu\ntidemark_commit_appends_count %llu\n",
-             (unsigned long long)(c->appends + c->refused), (unsigned long long)below);
+    buf_addf(out, "tidemark_commit_appends_sum %" PRIu64 "\ntidemark_commit_appends_count %" PRIu64 "\n",
+             c->appends + c->refused, below);
 }
 
 static void put_runs(struct buf *out, const struct runner_counts *c)

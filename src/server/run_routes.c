@@ -126,15 +126,15 @@ static void on_delivered(void *arg, const struct begun *begun, const struct tide
 static enum tide_code queue_and_resume(struct call *c, struct order *order, struct tide_err *err)
 {
     struct command_result *result = arena_zero(c->arena, sizeof *result);
-    struct cause by = {.by = ""};
+    struct cause *by = arena_zero(c->arena, sizeof *by);
     struct tide_err why;
 
     if (queue_message(c, result, err))
         return err->code;
-    memcpy(by.by, c->request.by, sizeof by.by); /* the message has the id of the request */
+    memcpy(by->by, c->request.by, sizeof by->by); /* the message has the id of the request */
     c->data = result;
     order->message = NULL;
-    order->request = &by;
+    order->request = by;
     if (runner_run(c->server->runner, order, on_delivered, c, &why))
         call_reply(c, &shape_accepted, result);
     return TIDE_OK;

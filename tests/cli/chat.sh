@@ -223,7 +223,7 @@ check_is 'allowed, it goes on' Done. "$(tidemark resume "$id" --input allow 2>er
 check_is 'and says what was allowed' 'tidemark: allow bash echo hi >>ran; echo hi? allow' "$(cat err)"
 check_is 'and it ran once' hi "$(cat ran)"
 check_is 'which is recorded' 'allow|person' "$(field "$id" approval.given '$.decision')|$(field "$id" approval.given '$.by')"
-refuses_as 'an answer is taken once' 2 "INVALID|session|$id|||" resume "$id" --input allow
+refuses_as 'an answer is taken once' 2 "WRONG_STATE|session|$id|||" resume "$id" --input allow
 rm -f ran
 chat tool -p go
 check_is 'as JSON: waiting, with a token' "waiting|7" "$(json '$.status' <out)|$got"

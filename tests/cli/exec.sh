@@ -280,6 +280,7 @@ rm -f slow.pid trapped
 "$TIDE_BIN" exec --session held -- ./slow >/dev/null 2>err &
 runner=$!
 wait_for test -s slow.pid
+on_files && wait_for test -s s.files/sessions/held.tokens.json # its holder writes it a little later
 refuses_as 'a session that is run cannot be run twice' 4 'HELD|session|held|||cancel' exec --session held -- true
 refuses_as 'nor resumed' 4 'HELD|session|held|||cancel' resume held
 check_is 'a message is queued for who runs it' 1 "$(tidemark sessions send held hello | grep -c '^queued for session held')"

@@ -30,7 +30,7 @@ nowhere() {
     done
     check_is "$1" '' "$found"
 }
-count() {
+marks() {
     grep -o '\[redacted:DEPLOY_TOKEN\]' | wc -l
 }
 
@@ -48,8 +48,8 @@ check_is 'the chat has its answer' 'So it is [redacted:DEPLOY_TOKEN].' "$(json '
 chat=$(json '$.session_id' <kept/chat.out)
 check_is 'the live call ran with what the model gave' "a:$DEPLOY_TOKEN" "$(cat given/decoded)"
 tidemark log show "$chat" >kept/chat.log
-check_is 'what the tool printed is marked, in each form' 5 "$(grep '"kind":"message.tool"' kept/chat.log | head -n 1 | count)"
-check_is 'and so is what the model, the hook and the user said' 7 "$(grep -E '"kind":"message.(user|assistant)"' kept/chat.log | count)"
+check_is 'what the tool printed is marked, in each form' 5 "$(grep '"kind":"message.tool"' kept/chat.log | head -n 1 | marks)"
+check_is 'and so is what the model, the hook and the user said' 7 "$(grep -E '"kind":"message.(user|assistant)"' kept/chat.log | marks)"
 check 'events say so' eval 'grep "\"kind\":\"message.tool\"" kept/chat.log | head -n 1 | grep -q "\"redacted\":true"'
 tidemark chat --script given/chat.json --config given/config.json --output stream-json -p "again" </dev/null >kept/stream.out 2>kept/stream.err
 tidemark chat --script given/chat.json --config given/config.json -p "again" </dev/null >kept/text.out 2>kept/text.err

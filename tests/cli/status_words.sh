@@ -82,7 +82,7 @@ tidemark exec --session zone -- tidemark wait ok --kind approval --deadline 2999
 check 'a wait names its deadline in local time' grep -q '^  deadline  2999-01-01 05:30:00 +0530$' err
 tidemark exec --session nap -- tidemark sleep nap 2999-01-01T00:00:00Z 2>err
 check 'a sleep, too' grep -q 'sleeps until 2999-01-01 05:30:00 +0530: nap' err
-refuses_as 'and an error' 2 'INVALID|session|nap|||resume' resume nap
+refuses_as 'and an error' 2 'WRONG_STATE|session|nap|||resume' resume nap
 export TZ=UTC
 
 # ---- steps -----------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ ln -s "$TIDE_BIN" tidemark
 printf 'a key of 16 bytes' >my.key
 PATH=$work:$PATH
 
-# ran: what really ran, in one line; forgotten when it was looked at.
-ran() {
+# took: what really ran, in one line; forgotten when it was looked at.
+took() {
     paste -sd ' ' "$work/ran" 2>/dev/null
     rm -f "$work/ran"
 }
@@ -39,7 +39,7 @@ chmod +x sleeper asker
 
 # ---- an import ----
 check_status 'a program of our own sleeps' 7 tidemark exec --session nap -- ./sleeper
-check_is 'and did what comes before' a "$(ran)"
+check_is 'and did what comes before' a "$(took)"
 tidemark sessions export nap >nap.jsonl
 there=$(store_at there)
 in_store "$there" sessions import nap.jsonl >/dev/null
@@ -47,14 +47,14 @@ check_is 'the state directory has the key, for its owner alone' '600 65' "$(stat
 check_status 'no store holds it' 1 grep -rqaF "$(cat state/tidemark/origin.key)" data there.*
 run_due "$there" >out
 check 'due as it is, recover says what it would take' grep -q 'tidemark .*sessions trust nap' out
-check_is 'and runs nothing of it' '' "$(ran)"
+check_is 'and runs nothing of it' '' "$(took)"
 check 'the doctor does not offer to run it either' eval 'in_store "$there" doctor | grep "nap, due" | grep -q "tidemark .*sessions trust nap. shows what would run$"'
 for words in 'resume nap' 'resume nap --now' 'sessions resume nap' 'sessions send nap hello' 'sessions send nap hello --queue' \
     'exec --session nap -- true' 'exec --resume nap' 'token rotate nap'; do
     # shellcheck disable=SC2086 # the words of a command
     check_status "refused: $words" 11 in_store "$there" $words
 done
-check_is 'nothing ran' '' "$(ran)"
+check_is 'nothing ran' '' "$(took)"
 refuses_as 'in one line that says what to do' 11 'UNTRUSTED|session|nap|||trust' --store "$there" resume nap
 check 'why says so' eval 'in_store "$there" why nap | grep -q "nothing of it runs until it is trusted"'
 check_is 'and what moves it' "tidemark --store $there sessions trust nap" "$(in_store "$there" why nap --json | json '$.next[0].command')"
@@ -72,7 +72,7 @@ check_is 'in JSON, too' './sleeper' "$(in_store "$there" sessions trust nap --sh
 check 'trusted' in_store "$there" sessions trust nap --yes
 check_is 'the log says so' session.trusted "$(in_store "$there" log show nap --json | tail -n 1 | json '$.kind')"
 run_due "$there" >/dev/null
-check_is 'now it goes on, and repeats nothing' woke "$(ran)"
+check_is 'now it goes on, and repeats nothing' woke "$(took)"
 check_is 'what is trusted already is not trusted again' "$(in_store "$there" log show nap | wc -l)" \
     "$(in_store "$there" sessions trust nap --yes >/dev/null && in_store "$there" log show nap | wc -l)"
 check_status 'the fork from before is not' 11 in_store "$there" resume "$fork"
@@ -89,11 +89,11 @@ pid=$!
 wait_for test -s ran
 kill -KILL $pid
 wait $pid 2>/dev/null
-ran >/dev/null
+took >/dev/null
 tidemark sessions export cut | in_store "$there" sessions import >/dev/null
 in_store "$there" recover --run-due --auto-resume all >/dev/null
 check_is 'an interruption is recorded' 1 "$(in_store "$there" log show cut --kind run.interrupted | wc -l)"
-check_is 'and nothing is resumed' '' "$(ran)"
+check_is 'and nothing is resumed' '' "$(took)"
 check_status 'that event makes nothing ours' 11 in_store "$there" resume cut
 check 'a person may cancel it' in_store "$there" cancel cut
 
@@ -102,7 +102,7 @@ echo 7 >fails
 check_status 'a program of ours waits for an approval' 7 tidemark exec --session ask --token-fd 3 -- ./asker 3>token
 tidemark sessions export ask >ask.jsonl
 check_status 'approved, its deed fails' 7 tidemark resume ask --input yes
-check_is 'it was tried' deed "$(ran)"
+check_is 'it was tried' deed "$(took)"
 tidemark sessions export ask >approved.jsonl
 rm -f fails
 in_store "$there" sessions import ask.jsonl >/dev/null
@@ -113,9 +113,9 @@ in_store "$there" sessions delete ask >/dev/null
 in_store "$there" sessions import approved.jsonl >/dev/null
 in_store "$there" sessions trust ask --yes >/dev/null
 check_status 'what was approved elsewhere is asked again here' 7 in_store "$there" resume ask --retry deed
-check_is 'and not done before that' '' "$(ran)"
+check_is 'and not done before that' '' "$(took)"
 check 'approved here' in_store "$there" resume ask --input yes --retry deed
-check_is 'it is done' deed "$(ran)"
+check_is 'it is done' deed "$(took)"
 
 # ---- a chat with a server of its own ----
 cat >server.py <<'END'
@@ -158,59 +158,59 @@ trap remove_work EXIT
 echo '{"tidemark_graph":1,"id":"g","entry":"a","nodes":[{"id":"a","type":"function","program":["sh","-c","echo a >>'"$work"'/ran; echo {}"]},
  {"id":"b","type":"function","retries":0,"program":["sh","-c","echo b >>'"$work"'/ran; exit 3"]}],"edges":[{"from":"a","to":"b"}]}' >g.json
 tidemark run g.json --session graph >/dev/null 2>&1
-check_is 'a graph of ours fails at its second node' 'a b' "$(ran)"
+check_is 'a graph of ours fails at its second node' 'a b' "$(took)"
 tidemark sessions export graph | in_store "$there" sessions import >/dev/null
 for words in 'sessions resume graph' 'resume graph' 'run g.json --session graph'; do
     # shellcheck disable=SC2086 # the words of a command
     check_status "an imported graph: $words" 11 in_store "$there" $words
 done
 check_status 'a dry run is refused for the same reason' 11 in_store "$there" sessions resume graph --dry-run
-check_is 'nothing of it ran' '' "$(ran)"
+check_is 'nothing of it ran' '' "$(took)"
 check 'trust shows what its nodes run' eval 'in_store "$there" sessions trust graph --show | grep -qF "exit 3"'
 in_store "$there" sessions trust graph --yes >/dev/null
 in_store "$there" sessions resume graph >/dev/null 2>&1
-check_is 'trusted, it goes on where it was' b "$(ran)"
+check_is 'trusted, it goes on where it was' b "$(took)"
 
 # ---- a store as a whole: copied, cloned, restored ----
 own=$(store_at own)
 check_status 'a store of our own' 7 in_store "$own" exec --session nap -- ./sleeper
-ran >/dev/null
+took >/dev/null
 cp -r "${own#files:}" "$work/moved.${own##*.}"
 moved=$(store_at moved)
 check_status 'another user cannot run what is in a copy' 11 as_other in_store "$moved" resume nap
 as_other run_due "$moved" >/dev/null
-check_is 'nor does recover' '' "$(ran)"
+check_is 'nor does recover' '' "$(took)"
 as_other in_store "$moved" log append nap --kind note --data '{}' >/dev/null
 check_status 'what another wrote behind ours makes it theirs' 11 in_store "$moved" resume nap
 check 'a copy of our own runs as before' eval 'cp -r "${own#files:}" "copy.${own##*.}" && run_due "$(store_at copy)"'
-check_is 'it did' woke "$(ran)"
+check_is 'it did' woke "$(took)"
 check 'store copy keeps the proofs' tidemark store copy "$own" "$(store_at carried)"
 check_is 'also to the other kind of store' 'carried other' "$(tidemark store copy "$own" files:other >/dev/null && tidemark store copy "$own" sqlite:other.db >/dev/null && echo carried other)"
 for copy in "$(store_at carried)" files:other sqlite:other.db; do
     run_due "$copy" >/dev/null
-    check_is "what $copy holds runs" woke "$(ran)"
+    check_is "what $copy holds runs" woke "$(took)"
 done
 printf 'another key of digests' >digest.key
 tidemark store copy "$own" "$(store_at keyed)" --dst-key-file digest.key >/dev/null
 in_store "$(store_at keyed)" --key-file digest.key recover --run-due >/dev/null 2>&1
-check_is 'and under another key of digests' woke "$(ran)"
+check_is 'and under another key of digests' woke "$(took)"
 check 'all at once' eval 'as_other in_store "$moved" store trust --show | grep -q "1 not trusted"'
 check_status 'nobody is there to ask' 11 as_other in_store "$moved" store trust
 check 'trusted by the other' as_other in_store "$moved" store trust --yes
 as_other run_due "$moved" >/dev/null
-check_is 'now it runs there' woke "$(ran)"
+check_is 'now it runs there' woke "$(took)"
 
 # ---- a copy that continues what is here ----
 check_status 'a store of ours, and a copy of it' 7 in_store "$(store_at here)" exec --session nap -- ./sleeper
-ran >/dev/null
+took >/dev/null
 cp -r "$(basename "$(store_at here)" | sed 's/^files://')" "$(basename "$(store_at evil)" | sed 's/^files://')"
 as_other in_store "$(store_at evil)" sessions trust nap --yes >/dev/null
 as_other in_store "$(store_at evil)" exec --session nap -- sh -c "tidemark sleep evil 1ms; echo evil >>$work/ran" >/dev/null 2>&1
-ran >/dev/null
+took >/dev/null
 check 'another went on there, and that is copied back' tidemark store copy "$(store_at evil)" "$(store_at here)"
 check_status 'what came with it is not ours' 11 in_store "$(store_at here)" resume nap --now
 in_store "$(store_at here)" recover --run-due --auto-resume all >/dev/null 2>&1
-check_is 'nothing of it runs' '' "$(ran)"
+check_is 'nothing of it runs' '' "$(took)"
 
 # ---- what a log says of permissions ----
 call() { echo "{\"id\":\"$1\",\"name\":\"bash\",\"args\":{\"command\":\"echo $2 >>$work/ran\"}}"; }
@@ -233,7 +233,7 @@ for case in begun twice elsewhere; do
     check "what it asks for is shown ($case)" grep -q "echo [a-z]* >>" shown
     [ $case = begun ] || check 'all of it' grep -q 'echo evil' shown
     in_store "$forged" chat --resume $case </dev/null >/dev/null 2>&1
-    check_is 'and is not run without being asked about here' '' "$(ran)"
+    check_is 'and is not run without being asked about here' '' "$(took)"
 done
 
 # ---- messages that an append would refuse ----
@@ -268,7 +268,7 @@ END
 check 'an approval under another name' in_store "$forged" sessions import renamed2.jsonl
 in_store "$forged" sessions trust ask --yes >/dev/null
 check_status 'is asked again as well' 7 in_store "$forged" resume ask --retry deed
-check_is 'before anything is done' '' "$(ran)"
+check_is 'before anything is done' '' "$(took)"
 
 # ---- behind the trust ----
 check_status 'what was before it was not shown: no rollback to there' 11 in_store "$forged" sessions rollback ask --to 2
@@ -278,10 +278,10 @@ check_status 'and a fork from there is looked at first' 11 in_store "$forged" re
 in_store "$own" exec --session leak -- sh -c "tidemark step a -- cat $work/state/tidemark/origin.key" >/dev/null 2>&1
 check_status 'a program that prints the key leaves it in no log' 1 grep -rqaF "$(cat state/tidemark/origin.key)" own.*
 TIDEMARK_ORIGIN_KEY_FILE=my.key in_store "$(store_at by-key)" exec --session due -- ./sleeper >/dev/null 2>&1
-ran >/dev/null
+took >/dev/null
 wait_for eval '[ "$(TIDEMARK_ORIGIN_KEY_FILE=my.key in_store "$(store_at by-key)" why due --json | json "$.reason")" = due ]'
 TIDEMARK_ORIGIN_KEY_FD=5 in_store "$(store_at by-key)" recover --run-due >out 2>&1 5< <(cat my.key)
-check_is 'a key from a pipe is there for what recover starts' woke "$(ran)"
+check_is 'a key from a pipe is there for what recover starts' woke "$(took)"
 
 # ---- edits ----
 for how in all one none; do
@@ -293,7 +293,7 @@ for how in all one none; do
     fi
     in_store "$edited" resume nap --now >out 2>&1 && ended=0 || ended=$?
     check "an edited program does not run (digests made right: $how): refused by name" eval '[ $ended = 11 -o $ended = 5 ] && grep -q nap out'
-    check_is 'nothing of it does' '' "$(ran)"
+    check_is 'nothing of it does' '' "$(took)"
     [ $how = none ] && check 'what is before the damage can be forked' in_store "$edited" sessions fork nap --at 1
     [ $how = all ] && on_files && check_is 'with a chain that is right in itself it is not ours any more' 11 "$ended"
 done
@@ -310,14 +310,14 @@ check_status 'and none reaches the terminal' 1 grep -qP '\x1b\[2J|\x{202e}' out
 # ---- the key ----
 other=$(store_at by-key)
 TIDEMARK_ORIGIN_KEY_FILE=my.key in_store "$other" exec --session nap -- ./sleeper >/dev/null 2>&1
-ran >/dev/null
+took >/dev/null
 check_status 'under another key it is foreign' 11 in_store "$other" resume nap
 check 'the same key from the environment' env TIDEMARK_ORIGIN_KEY='a key of 16 bytes' "$TIDE_BIN" --store "$other" resume nap --now
-check_is 'it runs' woke "$(ran)"
+check_is 'it runs' woke "$(took)"
 TIDEMARK_ORIGIN_KEY_FILE=my.key in_store "$other" exec --session nap2 -- ./sleeper >/dev/null 2>&1
-ran >/dev/null
+took >/dev/null
 check 'and from a descriptor' eval 'TIDEMARK_ORIGIN_KEY_FD=5 in_store "$other" resume nap2 --now 5<my.key'
-check_is 'it runs, too' woke "$(ran)"
+check_is 'it runs, too' woke "$(took)"
 TIDEMARK_ORIGIN_KEY=short refuses 'a key that is too short' 2 'a key of origin has 16 to 64 bytes' --store "$other" sessions list
 TIDEMARK_ORIGIN_KEY_FILE=nowhere refuses 'a key that is not there' 3 'TIDEMARK_ORIGIN_KEY_FILE' --store "$other" sessions list
 TIDEMARK_ORIGIN_KEY_FD=x refuses 'a descriptor that is none' 2 'not a descriptor' --store "$other" sessions list

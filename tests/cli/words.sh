@@ -134,7 +134,7 @@ blocked='chat graph program new'
 on_files && blocked=new # sessions that are there have locks of their own
 for whose in $blocked; do
     check "$whose: says who it is, that it pauses, and what helps" \
-        wait_for grep -q "process $holder .*is stopped .*pause.*: \`kill -CONT $holder\` lets it continue" $whose.err
+        wait_for grep -q "process $holder .*is stopped .*pause.*: \`kill -CONT $holder\` lets it continue" "$whose.err"
 done
 end_holder
 wait $holder 2>/dev/null

@@ -282,7 +282,7 @@ static void a_person_is_asked_once_and_the_answer_goes_on(void **state)
     assert_int_equal(go(&l, NULL), TIDE_WAITING);
     assert_non_null(strstr(l.err.msg, "go on after 1?"));
     assert_true(l.token[0] != 0);
-    assert_int_equal(go(&l, NULL), TIDE_INVALID); /* going on is not answering */
+    assert_int_equal(go(&l, NULL), TIDE_WRONG_STATE); /* going on is not answering */
     assert_int_equal(go(&l, &answer), TIDE_OK);
     expect_calls(&l, "a#1 c#1");
     assert_string_equal(l.memory, "{\"a\":1,\"said\":\"yes, do\",\"c\":1}");

@@ -169,7 +169,7 @@ def nothing_leads_out_of_a_root():
         ({"kind": "graph", "graph": path("outside/secret.json")}, 403, "graph"),
         ({"kind": "graph", "graph": "link.json"}, 403, "graph"),
         ({"kind": "graph", "graph": "nothing.json"}, 400, "graph"),
-        ({"kind": "graph", "graph": "broken.json"}, 400, "graph"),
+        ({"kind": "graph", "graph": "broken.json"}, 400, path("graphs/broken.json")),
         ({"kind": "graph"}, 400, "graph"),
         ({"kind": "graph", "graph": "sum.json", "graph_digest": "00"}, 400, "graph_digest"),
         ({"kind": "program", "program": "nothing"}, 403, "program"),
