@@ -334,7 +334,7 @@ static void an_unanswered_question_fails_at_its_deadline(void **state)
             "\"entry\":\"h\",\"nodes\":[{\"id\":\"h\",\"type\":\"human_input\",\"question\":\"well?\",\"deadline\":\"1s\",\"outputs\":[\"said\"]}," WORK(
                 "c", "") "],\"edges\":[{\"from\":\"h\",\"to\":\"c\",\"on\":\"failure\"}]"));
     assert_int_equal(go(&l, NULL), TIDE_WAITING);
-    for (int i = 0; i < 300 && go(&l, NULL) == TIDE_INVALID; i++) /* going on is not answering, until it is over */
+    for (int i = 0; i < 300 && go(&l, NULL) == TIDE_WRONG_STATE; i++) /* going on is not answering, until it is over */
         usleep(10000);
     expect_calls(&l, "c#1");
     end(&l);
