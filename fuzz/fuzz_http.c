@@ -86,7 +86,7 @@ static void closed(void *arg, struct websocket *ws)
 
 static void start(void)
 {
-    struct http_face face = {NULL, begin, handle, over};
+    struct http_face face = {.begin = begin, .handle = handle, .over = over};
     struct websocket_face sockets = {NULL, opened, message, closed, NULL};
     struct tide_err err;
 
