@@ -329,9 +329,10 @@ void tide_watch_close(tide_watch *w)
     if (!w)
         return;
     h = w->hub;
-    INVARIANT(h && *w->before == w);
+    INVARIANT(h);
     pthread_mutex_lock(&h->life);
     pthread_mutex_lock(&h->mu);
+    INVARIANT(*w->before == w);
     *w->before = w->next;
     if (w->next)
         w->next->before = w->before;

@@ -230,6 +230,33 @@ static void inputs_of_all_threads_arrive_beside_the_holders_events(void **state)
     tide_session_close(s);
 }
 
+/* ---- Watchers --------------------------------------------------------------------------------------------------- */
+
+static void *watch_and_leave(void *arg)
+{
+    struct worker *w = arg;
+    tide_watch *watches[4] = {NULL};
+
+    for (int i = 0; i < ROUNDS * 50; i++) {
+        tide_watch **at = &watches[i % 4];
+
+        tide_watch_close(*at);
+        *at = NULL;
+        MUST(w, tide_watch_open(w->f->store, at, &w->err));
+    }
+    for (int i = 0; i < 4; i++)
+        tide_watch_close(watches[i]);
+    return NULL;
+}
+
+static void watchers_come_and_go_in_every_thread(void **state)
+{
+    struct fixture *f = *state;
+    struct worker workers[THREADS];
+
+    run_threads(f, watch_and_leave, workers);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -238,6 +265,7 @@ int main(void)
         CASE(every_thread_finds_its_own_events),
         CASE(every_completion_is_handed_out_once),
         CASE(inputs_of_all_threads_arrive_beside_the_holders_events),
+        CASE(watchers_come_and_go_in_every_thread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
