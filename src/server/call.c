@@ -562,15 +562,15 @@ static enum tide_code identify(struct call *c, struct tide_err *err)
 static enum tide_code run_once(struct call *c, struct tide_err *err)
 {
     struct idempotency *i = c->server->idempotency;
-    enum claimed how;
+    enum claimed how = CLAIM_TAKEN;
     bool found = false;
     enum tide_code code = identify(c, err);
 
     code = code ? code : idempotency_claim(i, c, &how, err);
-    if (code) {
+    if (code && how != CLAIM_NEW)
         c->request.id[0] = '\0'; /* it has none, or it is another's */
+    if (code)
         return code;
-    }
     if (how == CLAIM_TAKEN)
         return TIDE_OK;
     if (how == CLAIM_AGAIN)

@@ -7,7 +7,8 @@
  *   {"id":…,"at":0}                                          forgotten: it was refused
  *
  * A line that was cut by a crash is left out: nobody was told of it. Of a line only its place is kept in memory. Lines are synced
- * by whoever waits first, for all that wait. The file is written anew when it is opened and when most of it is old.
+ * by whoever waits first, for all that wait. The file is written anew when it is opened, when most of it is old, and when a sync has
+ * failed: what was written since the last good one may be lost, whatever a read shows. Until that is done no key is taken.
  */
 #include "server/idempotency.h"
 
@@ -21,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/invariant.h"
 #include "base/log.h"
@@ -32,6 +34,7 @@
 #define REQUESTS_MAX 200000
 #define LINE_MAX_BYTES ((size_t)1 << 20)
 #define REWRITE_BYTES ((off_t)4 << 20) /* smaller than that it may be mostly old */
+#define MEND_MS 1000                   /* between two tries to write it anew after a failed sync */
 
 enum stage { STAGE_BEGUN, STAGE_RUNS, STAGE_ANSWERED };
 
@@ -41,6 +44,9 @@ struct entry {
     int64_t at_ms;
     off_t line; /* where its last line is, and how long */
     size_t len;
+    off_t new_line; /* the same in the file that is written anew */
+    size_t new_len;
+    bool new_begun;       /* its answer cannot be read again */
     struct call *waiting; /* that repeat it while it runs */
 };
 
@@ -54,7 +60,8 @@ struct idempotency {
     off_t live;               /* bytes of lines that count */
     uint64_t written, synced; /* lines */
     bool syncing;
-    int failed; /* errno of a sync: nothing is promised any more */
+    int failed; /* errno of a sync: nothing is promised until the file was written anew */
+    int64_t tried_ms;
 };
 
 static int64_t wall_now_ms(void)
@@ -130,8 +137,7 @@ static enum tide_code sync_lines(struct idempotency *i, struct tide_err *err)
         i->synced = failed ? i->synced : now;
         pthread_cond_broadcast(&i->synced_more);
     }
-    return i->failed ? tide_fail_errno(err, i->failed, "note the request: restart the server when the disk works")
-                     : TIDE_OK;
+    return i->failed ? tide_fail_errno(err, i->failed, "note the request") : TIDE_OK;
 }
 
 static void set_line(struct idempotency *i, struct entry *e, off_t at, size_t len)
@@ -165,28 +171,50 @@ static void forget_old(struct idempotency *i, int64_t now_ms)
     }
 }
 
-static enum tide_code copy_line(struct idempotency *i, struct entry *e, struct buf *out, struct tide_err *err)
+/* As it was written; what cannot be read again is a request that was begun. */
+static void copy_line(struct idempotency *i, struct str id, struct entry *e, struct buf *out)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     size_t at = out->len;
     char *room = buf_reserve(out, e->len);
+    struct json *v = NULL;
 
-    if (!room || pread(i->fd, room, e->len, e->line) != (ssize_t)e->len)
-        return tide_fail(err, TIDE_IO, "read '%s' again", i->path);
-    out->len += e->len;
-    e->line = (off_t)at;
-    return TIDE_OK;
+    e->new_begun = !room || pread(i->fd, room, e->len, e->line) != (ssize_t)e->len ||
+                   json_parse(&a, (struct str){room, e->len}, NULL, &v, NULL, NULL) ||
+                   !str_eq(json_get_text(&a, v, STR("id")), id);
+    if (e->new_begun)
+        put_line(out, arena_dup(&a, id).ptr, e->digest, e->at_ms, NULL);
+    else
+        out->len += e->len;
+    e->new_line = (off_t)at;
+    e->new_len = out->len - at;
+}
+
+static void use_new_lines(struct idempotency *i, off_t end)
+{
+    for (struct map_entry *m = map_next(&i->entries, NULL); m; m = map_next(&i->entries, m)) {
+        struct entry *e = m->value;
+
+        e->line = e->new_line;
+        e->len = e->new_len;
+        if (e->new_begun && e->stage == STAGE_ANSWERED)
+            e->stage = STAGE_BEGUN;
+    }
+    i->end = i->live = end;
+    i->synced = i->written;
+    i->failed = 0;
 }
 
 /* Only what counts, in a file that takes the place of the other. */
 static enum tide_code rewrite(struct idempotency *i, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
-    enum tide_code code = TIDE_OK;
+    enum tide_code code;
     int fd, dir = -1;
 
-    for (struct map_entry *m = map_next(&i->entries, NULL); m && !code; m = map_next(&i->entries, m))
-        code = copy_line(i, m->value, &text, err);
-    code = code ? code : file_lock_dir(i->path, &dir, err);
+    for (struct map_entry *m = map_next(&i->entries, NULL); m; m = map_next(&i->entries, m))
+        copy_line(i, map_key(m), m->value, &text);
+    code = file_lock_dir(i->path, &dir, err);
     code = code ? code : file_replace(i->path, dir, buf_view(&text), err);
     if (dir >= 0)
         close(dir);
@@ -197,14 +225,27 @@ static enum tide_code rewrite(struct idempotency *i, struct tide_err *err)
         code = tide_fail_file(err, errno, "open", i->path);
         if (fd >= 0)
             close(fd);
+        i->failed = EIO; /* the file that is open has no name any more */
         return code;
     }
     if (i->fd >= 0)
         close(i->fd);
     i->fd = fd;
-    i->end = i->live = (off_t)text.len;
-    i->synced = i->written;
+    use_new_lines(i, (off_t)text.len);
     return TIDE_OK;
+}
+
+/* After a failed sync; with mu held. */
+static enum tide_code mend(struct idempotency *i, struct tide_err *err)
+{
+    int64_t now = monotonic_ms();
+
+    if (!i->failed)
+        return TIDE_OK;
+    if (i->syncing || now < i->tried_ms + MEND_MS)
+        return tide_fail_errno(err, i->failed, "note the request");
+    i->tried_ms = now;
+    return rewrite(i, err);
 }
 
 /* ---- opening ---- */
@@ -332,13 +373,15 @@ static enum tide_code answer_again(struct idempotency *i, struct call *c, const 
     return TIDE_OK;
 }
 
-static enum tide_code begin_entry(struct idempotency *i, struct call *c, struct tide_err *err)
+static enum tide_code begin_entry(struct idempotency *i, struct call *c, enum claimed *ret, struct tide_err *err)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(4096);
     struct entry *e;
     int64_t now_ms = wall_now_ms();
     off_t at;
 
+    if (mend(i, err))
+        return err->code;
     forget_old(i, now_ms);
     if (i->entries.live >= REQUESTS_MAX)
         return tide_fail(err, TIDE_BUSY, "too many Idempotency-Keys are kept, each for a day: omit it, or try later");
@@ -351,6 +394,7 @@ static enum tide_code begin_entry(struct idempotency *i, struct call *c, struct 
     memcpy(e->digest, c->request.digest, sizeof e->digest);
     set_line(i, e, at, line.len);
     map_put(&i->entries, str_from(c->request.id), e);
+    *ret = CLAIM_NEW;
     return sync_lines(i, err);
 }
 
@@ -363,16 +407,17 @@ static enum tide_code claim(struct idempotency *i, struct call *c, enum claimed 
         forget(i, m);
         e = NULL;
     }
-    *ret = CLAIM_NEW;
+    *ret = CLAIM_TAKEN;
     if (!e)
-        return begin_entry(i, c, err);
+        return begin_entry(i, c, ret, err);
     if (strcmp(e->digest, c->request.digest) != 0)
         return tide_fail_of(err, TIDE_EXISTS, TIDE_SUBJECT_ARGUMENT, "Idempotency-Key",
                             "this key was used for another request: give each request its own");
-    *ret = CLAIM_TAKEN;
     if (e->stage == STAGE_ANSWERED)
         return answer_again(i, c, e, err);
     if (e->stage == STAGE_BEGUN) {
+        if (mend(i, err)) /* that it was begun has to be on disk */
+            return err->code;
         e->stage = STAGE_RUNS;
         *ret = CLAIM_AGAIN;
         return TIDE_OK;

@@ -21,7 +21,10 @@ enum claimed {
     CLAIM_AGAIN, /* the same; it was begun before, by a process that is gone */
     CLAIM_TAKEN, /* the call is answered, or will be when the first one is: it may be gone */
 };
-/* Of a call with a key. TIDE_EXISTS: the key was used for another request. */
+/*
+ * Of a call with a key. TIDE_EXISTS: the key was used for another request. If it fails with CLAIM_NEW, those that repeat it may wait
+ * already: idempotency_end() is called all the same.
+ */
 enum tide_code idempotency_claim(struct idempotency *i, struct call *c, enum claimed *ret, struct tide_err *err)
     MUST_CHECK;
 /* Its answer is kept when it is one of success, else the key is free again. Those who wait for it are answered. */

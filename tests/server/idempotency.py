@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # A request with an Idempotency-Key is carried out once, whoever repeats it and however the server ends between.
+import glob
 import http.client
 import json
 import os
 import random
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -182,11 +184,48 @@ def kills_between_leave_one_effect():
     want(len(done) > 10, True, "%d requests" % len(done))
 
 
+def insist(path, key):
+    deadline = time.monotonic() + 20
+    while True:
+        a = keyed("POST", path, EVENT, key=key)
+        if a.status == 201 or time.monotonic() > deadline:
+            want(a.status, 201)
+            return a
+
+
+def a_failed_sync_passes():
+    """The disk refuses to sync the journal once: that request is refused, nobody waits for ever, and the next ones are kept again."""
+    one = s.session()
+    journal = glob.glob(s.dir.name + "/state/tidemark/requests-*.jsonl")[0]
+    path = "/sessions/%s/events" % one
+    before = keyed("POST", path, EVENT, key="before")
+    tracer = subprocess.Popen(["strace", "-f", "-p", str(s.process.pid), "-P", journal, "-e", "trace=fdatasync",
+                               "-e", "inject=fdatasync:error=EIO:when=1"], stderr=subprocess.PIPE, text=True)
+    try:
+        want("attached" in tracer.stderr.readline(), True)
+        a = keyed("POST", path, EVENT, key="struck")
+        want((a.status, a.json["error"]["error"], len(events(one))), (500, "IO", 2))
+        insist(path, "struck")  # each thread's first sync fails
+    finally:
+        tracer.terminate()
+        tracer.wait()
+        tracer.stderr.close()
+    again = insist(path, "struck")
+    want(len(events(one)), 3)
+    s.kill()
+    s.start()
+    same(keyed("POST", path, EVENT, key="struck"), again)
+    same(keyed("POST", path, EVENT, key="before"), before)
+    want(len(events(one)), 3)
+
+
 case("every unsafe request has one effect and one answer, across restarts", every_unsafe_request_has_one_effect)
 case("another request with the same key is refused", another_body_with_the_key_is_refused)
 case("a refused request may be tried again", a_refused_request_may_be_tried_again)
 case("many at once have one effect", many_at_once_have_one_effect)
+case("a key belongs to its token", a_key_belongs_to_its_token)
 case("the event names its request, and neither key nor token", the_event_names_its_request)
+case("a failed sync passes", a_failed_sync_passes)
 case("kills in between leave one effect", kills_between_leave_one_effect)
 s.done()
 end()
