@@ -24,4 +24,12 @@ static inline int64_t monotonic_ms(void)
     return clock_us(CLOCK_MONOTONIC) / 1000;
 }
 
+/* Until when a condition of cond_init_monotonic() is waited for. */
+static inline struct timespec monotonic_after(int64_t ms)
+{
+    int64_t us = clock_us(CLOCK_MONOTONIC) + ms * 1000;
+
+    return (struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+}
+
 #endif

@@ -145,6 +145,11 @@ struct str arena_dup(struct arena *a, struct str s)
     return (struct str){copy, s.len};
 }
 
+const char *arena_text(struct arena *a, const char *text)
+{
+    return text ? arena_dup(a, str_from(text)).ptr : NULL;
+}
+
 const char *arena_printf(struct arena *a, const char *fmt, ...)
 {
     size_t room = (size_t)(a->end - a->next);

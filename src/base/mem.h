@@ -54,7 +54,8 @@ static inline void *arena_alloc(struct arena *a, size_t n) /* 8-aligned, not zer
     return p;
 }
 void *arena_zero(struct arena *a, size_t n);
-struct str arena_dup(struct arena *a, struct str s); /* NUL-terminated behind the slice */
+struct str arena_dup(struct arena *a, struct str s);       /* NUL-terminated behind the slice */
+const char *arena_text(struct arena *a, const char *text); /* the same of a C string; NULL of NULL */
 const char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void arena_reset(struct arena *a); /* forgets everything, keeps one block */
 void arena_done(struct arena *a);

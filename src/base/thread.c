@@ -3,6 +3,7 @@
 #include "base/thread.h"
 
 #include <signal.h>
+#include <time.h>
 
 bool thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg)
 {
@@ -14,4 +15,14 @@ bool thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg)
     started = pthread_create(ret_thread, NULL, run, arg) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
+}
+
+void cond_init_monotonic(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
 }

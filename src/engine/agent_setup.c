@@ -256,7 +256,7 @@ static const char *script_path(struct agent_setup *c, bool as_stored)
     AUTO(mem_freep) char *real = path && path[0] != '/' ? realpath(path, NULL) : NULL;
 
     kept = real ? real : path;
-    return kept ? arena_dup(&c->arena, str_from(kept)).ptr : NULL;
+    return arena_text(&c->arena, kept);
 }
 
 /* What was asked for, else what the session has, else what is set. */

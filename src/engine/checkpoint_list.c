@@ -22,7 +22,7 @@ static int add_checkpoint(void *arg, const struct tide_checkpoint *c)
     texts[3] = &to->next_node;
     texts[4] = &to->description;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        *texts[i] = *texts[i] ? arena_dup(&l->arena, str_from(*texts[i])).ptr : NULL;
+        *texts[i] = arena_text(&l->arena, *texts[i]);
     return 0;
 }
 

@@ -203,7 +203,7 @@ static void keep_session(struct graph_diff *d, const struct running_session *s)
     const char **texts[] = {&kept->id, &kept->title, &kept->digest, &kept->node, &kept->why, &kept->arguments};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        *texts[i] = *texts[i] ? arena_dup(&d->arena, str_from(*texts[i])).ptr : NULL;
+        *texts[i] = arena_text(&d->arena, *texts[i]);
 }
 
 static int on_state(void *arg, const struct head *head, const struct state *s)

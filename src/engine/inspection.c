@@ -129,11 +129,6 @@ static void ask_graph(const struct reading *r)
 
 /* ---- all of it ---- */
 
-static const char *keep_text(struct inspection *i, const char *text)
-{
-    return text ? arena_dup(&i->arena, str_from(text)).ptr : NULL;
-}
-
 static enum tide_code read_state(struct reading *r, int64_t seq, struct tide_err *err)
 {
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
@@ -158,15 +153,15 @@ enum tide_code inspection_read(tide_session *session, const char *checkpoint, bo
     const struct tide_checkpoint *c;
 
     *ret = (struct inspection){.arena = ARENA_INIT, .memory = memory, .path = BUF_INIT((size_t)1 << 30)};
-    ret->session_id = keep_text(ret, tide_session_id(session));
+    ret->session_id = arena_text(&ret->arena, tide_session_id(session));
     if (tide_checkpoint_load(session, checkpoint, &c, err))
         return err->code;
     ret->checkpoint = *c;
-    ret->checkpoint.id = keep_text(ret, c->id);
-    ret->checkpoint.type_word = keep_text(ret, c->type_word);
-    ret->checkpoint.node = keep_text(ret, c->node);
-    ret->checkpoint.next_node = keep_text(ret, c->next_node);
-    ret->checkpoint.description = keep_text(ret, c->description);
+    ret->checkpoint.id = arena_text(&ret->arena, c->id);
+    ret->checkpoint.type_word = arena_text(&ret->arena, c->type_word);
+    ret->checkpoint.node = arena_text(&ret->arena, c->node);
+    ret->checkpoint.next_node = arena_text(&ret->arena, c->next_node);
+    ret->checkpoint.description = arena_text(&ret->arena, c->description);
     return read_state(&r, c->seq, err);
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -26,15 +27,8 @@ struct recovery_thread {
 /* True when it is time for the next one; false when we are to stop. With mu held. */
 static bool pause_until_next(struct recovery_thread *s)
 {
-    struct timespec at;
+    const struct timespec at = monotonic_after(s->interval_ms);
 
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += s->interval_ms / 1000;
-    at.tv_nsec += s->interval_ms % 1000 * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_nsec -= 1000000000;
-        at.tv_sec++;
-    }
     while (!s->stopping && pthread_cond_timedwait(&s->wake, &s->mu, &at) == 0)
         continue;
     return !s->stopping;
@@ -72,7 +66,6 @@ static void *run_recovery(void *arg)
 struct recovery_thread *recovery_thread_start(tide_store *store, int64_t interval_ms)
 {
     struct recovery_thread *s;
-    pthread_condattr_t attr;
 
     if (interval_ms <= 0)
         return NULL;
@@ -80,10 +73,7 @@ struct recovery_thread *recovery_thread_start(tide_store *store, int64_t interva
     s->store = store;
     s->interval_ms = interval_ms;
     pthread_mutex_init(&s->mu, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init_monotonic(&s->wake);
     if (thread_start(&s->thread, run_recovery, s))
         return s;
     pthread_cond_destroy(&s->wake);

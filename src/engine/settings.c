@@ -271,7 +271,7 @@ static enum tide_code log_setting(const struct settings *s, struct arena *a, con
         return tide_wrap(err, "%s", variable);
     if (!env && read_one(s, key, &text, err))
         return err->code;
-    *ret_text = v ? arena_dup(a, json_text(a, v)).ptr : text ? arena_dup(a, str_from(text)).ptr : NULL;
+    *ret_text = v ? arena_dup(a, json_text(a, v)).ptr : arena_text(a, text);
     return TIDE_OK;
 }
 

@@ -25,11 +25,6 @@ struct reading {
     const char *only;
 };
 
-static const char *keep(struct task_list *l, const char *text)
-{
-    return text ? arena_dup(&l->arena, str_from(text)).ptr : NULL;
-}
-
 static struct task_row *row_of(struct task_list *l, const char *task_id)
 {
     size_t index = (size_t)(uintptr_t)map_get(&l->by_id, str_from(task_id)); /* from 1 */
@@ -37,7 +32,7 @@ static struct task_row *row_of(struct task_list *l, const char *task_id)
     if (index)
         return &l->at[index - 1];
     MEM_ROOM(l->at, l->n, l->cap);
-    l->at[l->n++] = (struct task_row){.task_id = keep(l, task_id)};
+    l->at[l->n++] = (struct task_row){.task_id = arena_text(&l->arena, task_id)};
     map_put(&l->by_id, str_from(task_id), (void *)(uintptr_t)l->n);
     return &l->at[l->n - 1];
 }
@@ -62,7 +57,7 @@ static void add_session(struct task_list *l, struct task_row *row, const struct 
     row->waiting += same(info->task_state, "WAITING_FOR_INPUT");
     if (row->derived && (now < before || (now == before && info->updated_ms < row->changed_ms)))
         return;
-    row->derived = keep(l, info->task_state);
+    row->derived = arena_text(&l->arena, info->task_state);
     row->changed_ms = info->updated_ms;
 }
 
@@ -73,8 +68,8 @@ static void add_set(struct reading *r, struct task_row *row, const struct tide_s
     struct tide_err ignored;
     const char *state;
 
-    row->session_id = keep(r->list, info->id);
-    row->title = keep(r->list, info->title);
+    row->session_id = arena_text(&r->list->arena, info->id);
+    row->title = arena_text(&r->list->arena, info->title);
     row->seq = info->last_seq;
     if (tide_session_open(r->store, info->id, TIDE_SESSION_READ, &session, &ignored))
         return;

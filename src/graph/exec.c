@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "graph/resume.h"
 #include "session/redact.h"
 
@@ -20,16 +22,11 @@
 
 void exec_init(struct exec *x)
 {
-    pthread_condattr_t attr;
-
     x->scratch = x->fold = (struct arena)ARENA_INIT;
     x->guard = (struct guard)GUARD_INIT;
     pthread_mutex_init(&x->lock, NULL);
     pthread_mutex_init(&x->done_lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&x->change, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init_monotonic(&x->change);
 }
 
 int64_t exec_now_ns(const struct exec *x)
@@ -364,10 +361,7 @@ static void wait_for_change(struct exec *x, int64_t until_ms)
         pthread_mutex_lock(&x->lock);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &at); /* as the condition has it: whoever sets the clock holds up nobody */
-    at.tv_nsec += (long)ms * 1000000;
-    at.tv_sec += at.tv_nsec / 1000000000;
-    at.tv_nsec %= 1000000000;
+    at = monotonic_after(ms);
     pthread_cond_timedwait(&x->change, &x->lock, &at);
 }
 

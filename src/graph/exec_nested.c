@@ -409,7 +409,7 @@ static const char *failed_inside(struct exec *x, const struct spec_node *n, stru
         if (t->state == TASK_FAILED && is_in(e, frame) && !plan_is_held(x, map_key(e)))
             name = e->key;
     }
-    return name ? arena_dup(&x->scratch, str_from(name)).ptr : NULL;
+    return arena_text(&x->scratch, name);
 }
 
 /* What waits for one that failed waits in vain. */

@@ -335,7 +335,7 @@ void plan_begin(struct exec *x, const char *name)
     const struct content *c = &x->view->content;
     const struct task *t = map_get(&c->position.ready, str_from(name));
     const int64_t *visits = map_get(&c->visits, str_from(name));
-    const char *branch = t && t->branch ? arena_dup(&x->scratch, str_from(t->branch)).ptr : NULL;
+    const char *branch = t ? arena_text(&x->scratch, t->branch) : NULL;
     int64_t visit = (visits ? *visits : 0) + 1;
     struct place p;
 
@@ -409,7 +409,7 @@ static bool settle_once(struct exec *x, const struct place *p, const char *name)
 
 static void begin_again(struct exec *x, const struct place *p, const char *name, const struct task *t, int64_t attempt)
 {
-    const char *branch = t->branch ? arena_dup(&x->scratch, str_from(t->branch)).ptr : NULL;
+    const char *branch = arena_text(&x->scratch, t->branch);
     int64_t visit = t->visit;
 
     put_started(x, p, name, visit, attempt, branch);
@@ -432,7 +432,7 @@ static void take_up(struct exec *x, const char *name, const struct task *t)
     if (!place_find(x->graph, str_from(name), &p))
         return; /* refused before it came to this */
     if (t->state == TASK_FAILED && holds_frame(x, name, t)) {
-        put_started(x, &p, name, t->visit, 0, t->branch ? arena_dup(&x->scratch, str_from(t->branch)).ptr : NULL);
+        put_started(x, &p, name, t->visit, 0, arena_text(&x->scratch, t->branch));
     } else if (t->state == TASK_FAILED) {
         if (!settle_once(x, &p, name))
             begin_again(x, &p, name, t, 0);

@@ -122,7 +122,7 @@ static int take_graph(void *arg, const struct event *ev)
     s->code = spec_parse(buf_view(&text), NULL, &spec, s->err);
     if (s->code)
         return 1;
-    spec->dir = s->dir ? arena_dup(&spec->arena, str_from(s->dir)).ptr : NULL;
+    spec->dir = arena_text(&spec->arena, s->dir);
     s->graph = graph_of(spec);
     s->graph->redacted = redact_is_marked(body, buf_view(&text));
     return 1;

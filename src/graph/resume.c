@@ -10,15 +10,11 @@
 
 /* ---- the outlook ---- */
 
-static const char *kept(struct outlook *o, const char *text)
-{
-    return text ? arena_dup(&o->arena, str_from(text)).ptr : NULL;
-}
-
 void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code code, const char *node, const char *what)
 {
     MEM_ROOM(o->refused, o->n_refused, o->cap_refused);
-    o->refused[o->n_refused++] = (struct refusal){kind, code, kept(o, node), NULL, kept(o, what), {{0}}};
+    o->refused[o->n_refused++] =
+        (struct refusal){kind, code, arena_text(&o->arena, node), NULL, arena_text(&o->arena, what), {{0}}};
 }
 
 void outlook_hint(struct outlook *o, enum tide_action action, const char *members)
@@ -33,7 +29,7 @@ void outlook_hint(struct outlook *o, enum tide_action action, const char *member
 
 void outlook_about_checkpoint(struct outlook *o, const char *id)
 {
-    o->refused[o->n_refused - 1].checkpoint = kept(o, id);
+    o->refused[o->n_refused - 1].checkpoint = arena_text(&o->arena, id);
 }
 
 const char *outlook_quote(struct outlook *o, const char *name)
@@ -47,7 +43,7 @@ const char *outlook_quote(struct outlook *o, const char *name)
 void outlook_warn(struct outlook *o, const char *what)
 {
     MEM_ROOM(o->warnings, o->n_warnings, o->cap_warnings);
-    o->warnings[o->n_warnings++] = kept(o, what);
+    o->warnings[o->n_warnings++] = arena_text(&o->arena, what);
 }
 
 enum tide_code outlook_error(const struct outlook *o, struct tide_err *err)
@@ -198,7 +194,7 @@ static enum tide_code open_run(struct exec *x, const struct outlook *o, struct t
     enum tide_code code;
 
     x->goal = x->opt->goal ? x->opt->goal : x->s->state->content.position.goal;
-    x->goal = x->goal ? arena_dup(&x->g->spec->arena, str_from(x->goal)).ptr : NULL; /* the state may be read anew */
+    x->goal = arena_text(&x->g->spec->arena, x->goal); /* the state may be read anew */
     x->fresh = true;
     exec_run_fields(x, &fields);
     run = exec_run_options(x, buf_cstr(&fields));
@@ -208,7 +204,7 @@ static enum tide_code open_run(struct exec *x, const struct outlook *o, struct t
     run.by = x->opt->by;
     run.retry = x->opt->retry;
     run.happened = x->opt->happened;
-    old = old ? arena_dup(&x->scratch, str_from(old)).ptr : NULL;
+    old = arena_text(&x->scratch, old);
     code = o->anew ? run_start_with(x->s, &run, NULL, false, &x->run, err)
                    : tide_run_resume(x->s, &run, NULL, &x->run, err);
     if (!code && old && strcmp(old, x->run->id) != 0)

@@ -326,7 +326,7 @@ static const char *absolute(struct arena *a, const char *dir)
 {
     AUTO(mem_freep) char *path = realpath(dir[0] ? dir : ".", NULL);
 
-    return path ? arena_dup(a, str_from(path)).ptr : NULL;
+    return arena_text(a, path);
 }
 
 static enum tide_code parse_graph(struct str text, const struct spec_options *opt, const struct spec_open_file *file,

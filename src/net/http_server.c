@@ -12,19 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/invariant.h"
 #include "base/thread.h"
 #include "net/listen.h"
 
 #define WATCH_MS 500 /* how exactly deadlines are kept */
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
 
 struct http_server *http_server_new(const struct http_face *face, const struct http_limits *limits)
 {
@@ -35,7 +28,6 @@ struct http_server *http_server_new(const struct http_face *face, const struct h
                                                 .body_ms = 30000,
                                                 .idle_ms = 60000};
     struct http_server *s = mem_zero(sizeof *s);
-    pthread_condattr_t attr;
 
     s->face = *face;
     s->limits = limits ? *limits : defaults;
@@ -48,10 +40,7 @@ struct http_server *http_server_new(const struct http_face *face, const struct h
     OR_DEFAULT(idle_ms);
 #undef OR_DEFAULT
     pthread_mutex_init(&s->mu, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init_monotonic(&s->wake);
     return s;
 }
 
@@ -60,7 +49,7 @@ struct http_server *http_server_new(const struct http_face *face, const struct h
 /* With mu held. False: nobody owes anything. */
 static bool shut_late(struct http_server *s)
 {
-    int64_t now = now_ms();
+    int64_t now = monotonic_ms();
     bool any = false;
 
     for (struct http_connection *c = s->connections; c; c = c->next) {
@@ -85,10 +74,7 @@ static void *watch_deadlines(void *arg)
             pthread_cond_wait(&s->wake, &s->mu);
             continue;
         }
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        t.tv_nsec += WATCH_MS * 1000000L;
-        t.tv_sec += t.tv_nsec / 1000000000;
-        t.tv_nsec %= 1000000000;
+        t = monotonic_after(WATCH_MS);
         pthread_cond_timedwait(&s->wake, &s->mu, &t);
     }
     pthread_mutex_unlock(&s->mu);
@@ -100,7 +86,7 @@ static void set_due(struct http_server *s, struct http_connection *c, int64_t in
 {
     bool first = c->deadline_ms == INT64_MAX && in_ms;
 
-    c->deadline_ms = in_ms ? now_ms() + in_ms : INT64_MAX;
+    c->deadline_ms = in_ms ? monotonic_ms() + in_ms : INT64_MAX;
     if (first && !s->watching)
         s->watching = thread_start(&s->watcher, watch_deadlines, s);
     else if (first)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <wslay/wslay.h>
 
+#include "base/clock.h"
 #include "base/invariant.h"
 #include "base/thread.h"
 #include "net/library.h"
@@ -118,14 +119,6 @@ struct websocket_loop {
     struct websocket *noted, *accepted;
     bool running, stopping;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
 
 static void wake(struct websocket_loop *loop)
 {
@@ -258,7 +251,7 @@ static ssize_t on_receive(wslay_event_context_ptr context, uint8_t *out, size_t 
         n = recv(ws->up.fd, out, max, 0);
     while (n < 0 && errno == EINTR);
     if (n > 0) {
-        ws->heard_ms = now_ms();
+        ws->heard_ms = monotonic_ms();
         ws->asked = false;
         return n;
     }
@@ -358,7 +351,7 @@ static bool leave(struct websocket *ws)
 
     if (!ws->leaving) {
         ws->leaving = true;
-        ws->heard_ms = now_ms();
+        ws->heard_ms = monotonic_ms();
         shutdown(ws->up.fd, SHUT_WR);
         watch(ws, EPOLL_CTL_MOD, false);
     }
@@ -402,7 +395,7 @@ static bool open_socket(struct websocket *ws)
         return false;
     wslay.event_config_set_max_recv_msg_length(ws->context, loop->limits.message_bytes);
     setsockopt(ws->up.fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    ws->heard_ms = now_ms();
+    ws->heard_ms = monotonic_ms();
     ws->next = loop->list;
     ws->before = &loop->list;
     if (ws->next)
@@ -456,7 +449,7 @@ static void read_mailbox(struct websocket_loop *loop)
 /* Asks those that have been silent, and drops those that stay so. Returns how long there is nothing to ask, in ms; -1: nobody is there. */
 static int ask_silent(struct websocket_loop *loop)
 {
-    int64_t now = now_ms(), soonest = INT64_MAX;
+    int64_t now = monotonic_ms(), soonest = INT64_MAX;
     struct websocket *next;
 
     for (struct websocket *ws = loop->list; ws; ws = next) {
@@ -487,7 +480,7 @@ static int ask_silent(struct websocket_loop *loop)
 /* Returns how long until the next round, in ms, as ask_silent(). */
 static int tick_all(struct websocket_loop *loop)
 {
-    int64_t now = now_ms();
+    int64_t now = monotonic_ms();
 
     if (!loop->face.tick || !loop->list)
         return -1;

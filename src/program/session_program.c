@@ -159,7 +159,7 @@ enum tide_code session_program_match(struct session_program *p, tide_session *se
     if (!code && hidden) {
         p->cwd = arena_dup(&p->arena, str_from(logged.cwd)).ptr;
         p->path = logged.path ? arena_dup(&p->arena, str_from(logged.path)).ptr : p->path;
-        p->env = logged.env ? arena_dup(&p->arena, str_from(logged.env)).ptr : NULL;
+        p->env = arena_text(&p->arena, logged.env);
         p->program = NULL;
     }
     if (code || hidden) {

@@ -297,17 +297,9 @@ static void refresh(struct access *a)
         a->seen = now;
 }
 
-static int64_t wall_now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
-
 bool caller_is_valid(const struct caller *c)
 {
-    return !c->expires_ms || c->expires_ms > wall_now_ms();
+    return !c->expires_ms || c->expires_ms > wall_ms();
 }
 
 bool access_check(struct access *a, struct str secret, struct caller *ret)
@@ -412,7 +404,7 @@ static void renew(struct token *t, char ret_secret[ACCESS_SECRET_SIZE])
 
     randombytes_buf(id, sizeof id);
     hex_encode(t->caller.id, id, sizeof id);
-    t->caller.created_ms = wall_now_ms();
+    t->caller.created_ms = wall_ms();
     make_secret(ret_secret);
     digest_of(t->hash, str_from(ret_secret));
 }
@@ -452,7 +444,7 @@ enum tide_code access_create(const char *name, unsigned scopes, int64_t expires_
             "'%.80s' is no name of a token: it has 1 to 64 letters, digits, dots, dashes and underscores, and is "
             "not local, token, deadline, person, node or override",
             name);
-    if (expires_ms && expires_ms <= wall_now_ms())
+    if (expires_ms && expires_ms <= wall_ms())
         return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "expires", "the token has expired already");
     return change_list(add_token, &c, err);
 }

@@ -168,9 +168,8 @@ static enum tide_code find_program(struct call *c, const char *name, struct prog
     argv = arena_zero(c->arena, (n + 1) * sizeof *argv);
     for (size_t i = 0; i < n; i++)
         argv[i] = arena_dup(c->arena, str_from(p->argv[i])).ptr;
-    *ret = (struct program_order){.argv = argv,
-                                  .cwd = arena_dup(c->arena, str_from(p->cwd)).ptr,
-                                  .env = p->env ? arena_dup(c->arena, str_from(p->env)).ptr : NULL};
+    *ret = (struct program_order){
+        .argv = argv, .cwd = arena_dup(c->arena, str_from(p->cwd)).ptr, .env = arena_text(c->arena, p->env)};
     return TIDE_OK;
 }
 

@@ -64,14 +64,6 @@ struct idempotency {
     int64_t tried_ms;
 };
 
-static int64_t wall_now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
-
 /* ---- lines ---- */
 
 struct answer {
@@ -281,7 +273,7 @@ static enum tide_code read_journal(struct idempotency *i, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
-    int64_t now_ms = wall_now_ms();
+    int64_t now_ms = wall_ms();
     int failed = buf_read_fd(&text, i->fd);
 
     if (failed)
@@ -377,7 +369,7 @@ static enum tide_code begin_entry(struct idempotency *i, struct call *c, enum cl
 {
     AUTO(buf_done) struct buf line = BUF_INIT(4096);
     struct entry *e;
-    int64_t now_ms = wall_now_ms();
+    int64_t now_ms = wall_ms();
     off_t at;
 
     if (mend(i, err))
@@ -403,7 +395,7 @@ static enum tide_code claim(struct idempotency *i, struct call *c, enum claimed 
     struct map_entry *m = map_find(&i->entries, str_from(c->request.id));
     struct entry *e = m ? m->value : NULL;
 
-    if (e && e->stage != STAGE_RUNS && e->at_ms + KEPT_MS <= wall_now_ms()) {
+    if (e && e->stage != STAGE_RUNS && e->at_ms + KEPT_MS <= wall_ms()) {
         forget(i, m);
         e = NULL;
     }

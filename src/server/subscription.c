@@ -309,7 +309,7 @@ static enum tide_code unsubscribe(struct call *c, struct tide_err *err)
     struct subscription *s;
     int64_t number = 0;
 
-    session = session ? arena_dup(c->arena, str_from(session)).ptr : NULL;
+    session = arena_text(c->arena, session);
     pthread_mutex_lock(&list->mu);
     s = *find(list, name);
     if (s && s->number && !s->leaves) {

@@ -307,7 +307,7 @@ static struct tide_checkpoint copy_checkpoint(struct arena *a, const struct tide
     const char **const texts[] = {&copy.id, &copy.type_word, &copy.node, &copy.next_node, &copy.description};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        *texts[i] = *texts[i] ? arena_dup(a, str_from(*texts[i])).ptr : NULL;
+        *texts[i] = arena_text(a, *texts[i]);
     return copy;
 }
 

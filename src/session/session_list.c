@@ -432,7 +432,7 @@ enum tide_code tide_session_get_info(tide_session *s, const struct tide_session_
         &info->provider,        &info->default_answer};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        *texts[i] = *texts[i] ? arena_dup(&s->info_texts, str_from(*texts[i])).ptr : NULL;
+        *texts[i] = arena_text(&s->info_texts, *texts[i]);
     *ret_info = info;
     return TIDE_OK;
 }

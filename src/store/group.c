@@ -56,14 +56,10 @@ struct waiter {
 struct group *group_new(struct store *store, size_t queue_max)
 {
     struct group *g = mem_zero(sizeof *g);
-    pthread_condattr_t attr;
 
     pthread_mutex_init(&g->mu, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&g->work, &attr);
-    pthread_cond_init(&g->done, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init_monotonic(&g->work);
+    cond_init_monotonic(&g->done);
     g->store = store;
     g->tail = &g->head;
     g->last = &g->first;

@@ -24,11 +24,6 @@ uint64_t torture_random(struct torture *t)
     return (t->random * UINT64_C(2685821657736338717)) >> 16;
 }
 
-static const char *kept(struct torture *t, const char *text)
-{
-    return text ? arena_dup(&t->arena, str_from(text)).ptr : NULL;
-}
-
 void torture_fault(struct torture *t, const struct trial *trial, enum torture_fault_kind kind, const char *what,
                    const char *want, const char *got)
 {
@@ -39,11 +34,11 @@ void torture_fault(struct torture *t, const struct trial *trial, enum torture_fa
         kind = FAULT_UNJUDGED;
         what = trial->told;
     }
-    f = (struct torture_fault){.session_id = kept(t, trial->session_id),
+    f = (struct torture_fault){.session_id = arena_text(&t->arena, trial->session_id),
                                .killed = point_text(&t->arena, &trial->point),
-                               .want = kept(t, want),
-                               .got = kept(t, got)};
-    *(kind == FAULT_NOT_ENDED ? &f.why : kind == FAULT_DIFFERS ? &f.key : &f.node) = kept(t, what);
+                               .want = arena_text(&t->arena, want),
+                               .got = arena_text(&t->arena, got)};
+    *(kind == FAULT_NOT_ENDED ? &f.why : kind == FAULT_DIFFERS ? &f.key : &f.node) = arena_text(&t->arena, what);
     MEM_ROOM(r->faults[kind].at, r->faults[kind].n, r->faults[kind].cap);
     r->faults[kind].at[r->faults[kind].n++] = f;
     r->right = r->right && kind == FAULT_UNJUDGED;
