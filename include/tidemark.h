@@ -218,7 +218,8 @@ TIDE_API int tide_role_from(const char *word);
     X(SHOW_TIMELINE, 25, "show_timeline")                                                                              \
     X(REPLACE_FILE, 26, "replace_file") /* put a regular file in the place of what is there; the detail names it */    \
     X(REPEAT, 27, "repeat")             /* the same call, with these arguments as well; false: without it */           \
-    X(STORE_SECRET, 28, "store_secret") /* put a secret into the keychain: service, account */
+    X(STORE_SECRET, 28, "store_secret") /* put a secret into the keychain: service, account */                         \
+    X(CHECK_SETTINGS, 29, "check_settings")
 
 #define TIDE_ACTION_VALUE(name, number, word) TIDE_ACTION_##name = (number),
 enum tide_action { TIDE_ACTIONS(TIDE_ACTION_VALUE) };

@@ -328,6 +328,7 @@ static void put_command(struct rendering *r)
         {TIDE_ACTION_SET_SETTING, "config set", false},
         {TIDE_ACTION_GET_SETTING, "config get", false},
         {TIDE_ACTION_LIST_SETTINGS, "config list", false},
+        {TIDE_ACTION_CHECK_SETTINGS, "config check", false},
         {TIDE_ACTION_IMPORT_GRAPH, "graph import FILE", false},
     };
     static const struct {

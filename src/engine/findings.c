@@ -3,19 +3,14 @@
 
 #include <stdlib.h>
 
-const char *findings_keep(struct findings *f, const char *text)
-{
-    return text ? arena_dup(&f->arena, str_from(text)).ptr : NULL;
-}
-
 struct finding *findings_add(struct findings *f, const char *where, const char *severity, const char *what,
                              const char *todo)
 {
     MEM_ROOM(f->at, f->n, f->cap);
-    f->at[f->n] = (struct finding){.where = findings_keep(f, where),
-                                   .severity = findings_keep(f, severity),
-                                   .what = findings_keep(f, what),
-                                   .todo = findings_keep(f, todo)};
+    f->at[f->n] = (struct finding){.where = arena_text(&f->arena, where),
+                                   .severity = arena_text(&f->arena, severity),
+                                   .what = arena_text(&f->arena, what),
+                                   .todo = arena_text(&f->arena, todo)};
     return &f->at[f->n++];
 }
 

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "engine/graph_file.h"
 #include "engine/recovery_thread.h"
+#include "engine/signed_request.h"
 #include "session/run.h"
 #include "session/settle.h"
 
@@ -19,7 +20,7 @@
 static void sign(const struct resume *r, tide_session *session)
 {
     if (r->ask.request && session)
-        session_sign(session, r->ask.request);
+        request_sign(session, r->ask.request);
 }
 
 static void tell_running(const struct resume *r, bool runs)

@@ -26,10 +26,36 @@ static void put_kind(struct json_out *o, const void *finding)
     json_out_str(o, str_from(((const struct finding *)finding)->kind->name));
 }
 
+static void put_action(struct json_out *o, const struct finding *f, const struct tide_next *next)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
+    if (next->action)
+        shape_put(o, &shape_next, &(struct next_shown){*next, f->command ? f->command(&a, next) : NULL});
+}
+
+/* What the error offers, then what the check does. */
+static void put_next(struct json_out *o, const void *finding)
+{
+    const struct finding *f = finding;
+
+    json_out_begin(o, '[');
+    for (size_t i = 0; f->error && i < sizeof f->error->hints / sizeof f->error->hints[0]; i++) {
+        const struct tide_hint *h = &f->error->hints[i];
+
+        put_action(o, f, &(struct tide_next){h->action, h->kind, h->session_id, h->arguments});
+    }
+    for (const struct tide_next *n = f->next; n && n->action; n++)
+        put_action(o, f, n);
+    json_out_end(o, ']');
+}
+
 static SHAPE(doctor_check, "", {"name", SHAPE_TEXT, AT(where), 0, "what was checked"},
              {"status", SHAPE_TEXT, AT(severity), 0, "the result", .words = "ok warn fail"},
              {"detail", SHAPE_TEXT, AT(what), 0, "what was found"},
-             {"todo", SHAPE_TEXT, AT(todo), SHAPE_NULLABLE, "what to do about it"},
+             {"todo", SHAPE_TEXT, AT(todo), SHAPE_NULLABLE, "what to do about it, or what the first of `next` does"},
+             {"next", SHAPE_LIST, AT(next), 0, "what can be done, the likeliest first", .of = &shape_next,
+              .put = put_next},
              {"kind", SHAPE_TEXT, AT(kind), SHAPE_NULLABLE, "which of the things that the check finds", .has = has_kind,
               .put = put_kind},
              {"about", SHAPE_TEXT, AT(about), SHAPE_NULLABLE, "the session or the file; null: all of it"},

@@ -374,7 +374,7 @@ enum tide_code call_change(struct call *c, tide_session **ret, unsigned *ret_fla
 {
     if (call_session(c, TIDE_SESSION_APPEND, ret, err))
         return err->code;
-    session_sign(*ret, &c->request);
+    request_sign(*ret, &c->request);
     if (ret_flags)
         *ret_flags = TIDE_APPEND_RELEASE | (c->if_match.ptr ? 0u : TIDE_APPEND_ANY);
     return TIDE_OK;
@@ -506,9 +506,9 @@ static enum tide_code find_effect(struct call *c, bool *ret_found, struct tide_e
         (c->route->answer && !is_result(c->route->answer))) /* what is done again does no harm */
         return TIDE_OK;
     code = tide_session_open(c->server->store, id, TIDE_SESSION_READ, &session, err);
-    code = code ? code : cause_find(session, c->arena, c->request.id, 0, &seq, &event, err);
+    code = code ? code : request_find(session, c->arena, c->request.id, 0, &seq, &event, err);
     if (!code && seq && starts)
-        code = cause_find(session, c->arena, c->request.id, seq + 1, &begun_seq, &begun, err);
+        code = request_find(session, c->arena, c->request.id, seq + 1, &begun_seq, &begun, err);
     if (code == TIDE_NOT_FOUND)
         return TIDE_OK;
     if (!code && seq && starts && !begun_seq) {

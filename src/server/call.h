@@ -7,8 +7,8 @@
 #define SERVER_CALL_H
 
 #include "base/json.h"
+#include "engine/signed_request.h"
 #include "server/route.h"
-#include "session/cause_sign.h"
 #include "tidemark.h"
 
 struct server;

@@ -250,7 +250,7 @@ static enum tide_code cancel(struct call *c, struct tide_err *err)
     enum tide_cancelled how;
 
     if (call_session(c, TIDE_SESSION_READ, &session, err) ||
-        session_cancel(c->server->store, tide_session_id(session), &c->request, call_text(c, "reason"), 0, &how, err))
+        request_cancel(c->server->store, tide_session_id(session), &c->request, call_text(c, "reason"), 0, &how, err))
         return err->code;
     reply_result(c, &shape_cancelled,
                  (struct command_result){.session_id = tide_session_id(session), .word = cancelled_word(how)});

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions in and out, and the store looked after: what recovery records, what the doctor finds. */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "engine/shapes.h"
-#include "server/server.h"
 #include "server/transfer.h"
 
-extern char **environ;
+#include <pthread.h>
+
+#include "engine/doctor.h"
+#include "engine/forgotten.h"
+#include "engine/shapes.h"
+#include "server/links.h"
+#include "server/server.h"
 
 /* ---- recovery ---- */
 
@@ -69,71 +66,41 @@ static enum tide_code sweep(struct call *c, struct tide_err *err)
     return recover(c, 0, err);
 }
 
-/* ---- the doctor: the command itself, so that both find the same ---- */
+/* ---- the doctor ---- */
 
-static pthread_mutex_t one_doctor = PTHREAD_MUTEX_INITIALIZER;
-
-static pid_t start_doctor(const struct runner_options *opt, int out)
+static enum tide_code give_store(void *call, tide_store **ret_store, struct tide_err *err)
 {
-    const char *argv[12] = {"tidemark", "doctor", "--json", "--store", opt->url};
-    posix_spawn_file_actions_t files;
-    size_t n = 5;
-    pid_t pid;
-    int failed;
-
-    if (opt->config) {
-        argv[n++] = "--config";
-        argv[n++] = opt->config;
-    }
-    if (opt->key_file) {
-        argv[n++] = "--key-file";
-        argv[n++] = opt->key_file;
-    }
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-    failed = posix_spawn(&pid, "/proc/self/exe", &files, NULL, (char *const *)(uintptr_t)argv, environ);
-    posix_spawn_file_actions_destroy(&files);
-    return failed ? -1 : pid;
+    (void)err;
+    *ret_store = ((struct call *)call)->server->store;
+    return TIDE_OK;
 }
 
-static enum tide_code run_doctor(struct call *c, struct buf *ret, struct tide_err *err)
+static enum tide_code examine_store(struct call *c, struct tide_err *err)
 {
-    int ends[2], failed = 0, status = 0;
-    pid_t pid;
+    const struct runner_options *runs = &c->server->opt.runs;
+    const struct doctor_options opt = {.store = runs->url,
+                                       .config = runs->config,
+                                       .key_file = runs->key_file,
+                                       .key_fd = -1,
+                                       .open = give_store,
+                                       .arg = c,
+                                       .command = link_of};
+    static pthread_mutex_t one_doctor = PTHREAD_MUTEX_INITIALIZER;
+    AUTO(check_report_done) struct check_report report = {.ok = true};
 
-    if (pipe2(ends, O_CLOEXEC))
-        return tide_fail_errno(err, errno, "start the doctor");
-    pid = start_doctor(&c->server->opt.runs, ends[1]);
-    close(ends[1]);
-    failed = pid < 0 ? EAGAIN : buf_read_fd(ret, ends[0]);
-    close(ends[0]);
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (failed)
-        return tide_fail_errno(err, failed, "start the doctor");
-    return !ret->len || ret->failed ? tide_fail(err, TIDE_FAILED, "the doctor came to no result") : TIDE_OK;
-}
-
-static enum tide_code examine(struct call *c, struct tide_err *err)
-{
-    struct buf body = BUF_INIT(ANSWER_MAX);
-    enum tide_code code;
-
-    if (pthread_mutex_trylock(&one_doctor))
+    if (pthread_mutex_trylock(&one_doctor)) /* it reads a lot: nobody needs two */
         return tide_fail(err, TIDE_BUSY, "the doctor is at work already: try again in a moment");
-    code = run_doctor(c, &body, err);
+    doctor_examine(&opt, &report);
     pthread_mutex_unlock(&one_doctor);
-    if (code)
-        buf_done(&body);
-    else
-        call_reply_text(c, 200, "application/json", &body);
-    return code;
+    doctor_mark_forgotten(&report);
+    forgotten_hide(&report);
+    call_reply(c, &shape_doctor, &report);
+    return TIDE_OK;
 }
 
 const struct route transfer_routes[] = {
     {HTTP_GET, "/sessions/{id}/export", "session.export", SCOPE_READ, transfer_export,
-     "all of a session, a line for each event, as `tidemark sessions import` takes it", .flags = ROUTE_STREAMS,
+     "all of a session, a line for each event, as an import takes it", .flags = ROUTE_STREAMS,
      .type = "application/x-ndjson"},
     {HTTP_POST, "/import", "session.import", SCOPE_ADMIN, transfer_import,
      "make a session of an export, all or nothing; nothing of it runs before it is trusted", .answer = &shape_created,
@@ -142,6 +109,7 @@ const struct route transfer_routes[] = {
      "what recovery would record now, and what could be resumed", .answer = &shape_recovery_report},
     {HTTP_POST, "/recovery", "store.recover", SCOPE_WRITE, sweep,
      "record what happened to sessions while nobody was there", .answer = &shape_recovery_report},
-    {HTTP_GET, "/doctor", "store.doctor", SCOPE_ADMIN, examine, "check that everything works", .answer = &shape_doctor},
+    {HTTP_GET, "/doctor", "store.doctor", SCOPE_ADMIN, examine_store, "check that everything works",
+     .answer = &shape_doctor},
     {.method = 0},
 };

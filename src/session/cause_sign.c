@@ -3,11 +3,6 @@
 
 #include "session/session.h"
 
-void session_sign(struct tide_session *s, const struct cause *q)
-{
-    s->cause = *q;
-}
-
 size_t cause_act(const struct tide_new_event *events, size_t n)
 {
     static const char *const on_the_way[] = {"tool.", "token.", "node.", "run.interrupted", "approval."};
@@ -62,39 +57,4 @@ struct tide_new_event cause_sign(struct arena *a, const struct cause *q, const s
     signed_one.body = arena_dup(a, buf_view(&out)).ptr;
     buf_done(&out);
     return signed_one;
-}
-
-struct finding {
-    struct str id;
-    struct arena scratch;
-    struct arena *keep;
-    int64_t seq;
-    struct json *event;
-};
-
-static int is_request(void *arg, const struct event *ev)
-{
-    struct finding *f = arg;
-    struct json *v = NULL;
-
-    arena_reset(&f->scratch);
-    if (json_parse(&f->scratch, ev->body, NULL, &v, NULL, NULL) ||
-        !str_eq(json_get_text(&f->scratch, json_get(v, STR("request")), STR("id")), f->id))
-        return 0;
-    f->seq = ev->seq;
-    (void)!json_parse(f->keep, arena_dup(f->keep, ev->body), NULL, &f->event, NULL, NULL); /* it was parsed before */
-    return 1;
-}
-
-enum tide_code cause_find(tide_session *s, struct arena *a, const char *id, int64_t from, int64_t *ret_seq,
-                          struct json **ret_event, struct tide_err *err)
-{
-    struct finding f = {.id = str_from(id), .scratch = ARENA_INIT, .keep = a};
-    enum tide_code code = session_sync(s, err);
-
-    code = code ? code : store_read(s->store, &s->head, from, 0, is_request, &f, err);
-    arena_done(&f.scratch);
-    *ret_seq = code ? 0 : f.seq;
-    *ret_event = f.event;
-    return code;
 }

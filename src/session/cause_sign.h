@@ -6,17 +6,10 @@
 #include "base/cause.h"
 #include "tidemark.h"
 
-/* The next append of this handle is this request's. */
-void session_sign(struct tide_session *s, const struct cause *q);
-
 /* `in` with who asked, in the arena. `acts`: it is the event that the request is for. */
 struct tide_new_event cause_sign(struct arena *a, const struct cause *q, const struct tide_new_event *in, bool acts);
 /* The event of a batch that a request is for: what it settles on the way is not. */
 size_t cause_act(const struct tide_new_event *events, size_t n);
-
-/* The event at or behind `from` that this request caused, in the arena: *ret_seq 0 when there is none. */
-enum tide_code cause_find(tide_session *session, struct arena *a, const char *id, int64_t from, int64_t *ret_seq,
-                          struct json **ret_event, struct tide_err *err) MUST_CHECK;
 
 /* tide_session_cancel() by a request. */
 enum tide_code session_cancel(tide_store *store, const char *id, const struct cause *q, const char *reason, int wait_ms,

@@ -44,6 +44,7 @@ static void numbers_are_for_good(void **state)
     assert_int_equal(TIDE_CONFLICT, 6);
     assert_int_equal(TIDE_UNTRUSTED, 32);
     assert_int_equal(TIDE_ACTION_SHOW_TIMELINE, 25);
+    assert_int_equal(TIDE_ACTION_CHECK_SETTINGS, 29);
     assert_int_equal(TIDE_KIND_GRAPH, 4);
     assert_int_equal(TIDE_STATUS_DAMAGED, 6);
     assert_int_equal(TIDE_OUTCOME_UNKNOWN, 5);

@@ -149,6 +149,12 @@ def the_doctor_finds_what_the_command_finds():
     ours = {f["name"]: f["status"] for f in a.json["checks"]}
     theirs = {f["name"]: f["status"] for f in json.loads(s.run("doctor", "--json").stdout)["checks"]}
     want(ours, theirs)
+    s.run("exec", "--session", "broken", "--", "false")
+    broken = [f for f in s.api("GET", "/doctor").json["checks"] if f["about"] == "broken"]
+    want([(f["status"], f["todo"]) for f in broken], [("warn", None)])
+    want([(n["action"], n["session_id"], n["command"]) for n in broken[0]["next"]][:1],
+         [("resume", "broken", "POST /api/v1/sessions/broken/resume {}")])
+    want([c for c in ("resume", "recover", "sessions", "config") if "tidemark " + c in s.api("GET", "/doctor").bytes.decode()], [])
     want(s.api("GET", "/doctor", token=s.run("access", "create", "nosy", "--scopes", "read").stdout.strip()).status, 403)
 
 

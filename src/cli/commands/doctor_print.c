@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/commands/doctor.h"
+#include "cli/commands/doctor_print.h"
 #include "cli/next_command.h"
 
 #define NAMED 3 /* of one kind, unless all are asked for */
@@ -47,8 +47,9 @@ static void print_kind(struct out *out, struct findings *f, size_t i, size_t n, 
 
     print_begin(out, &f->at[i]);
     outf(out, "%zu %s", n, kind->many);
-    if (kind->command)
-        outf(out, ": `%s %s` %s", own_command(&f->arena), kind->command, kind->todo);
+    if (kind->action)
+        outf(out, ": `%s` %s", next_command(&f->arena, &(struct tide_next){kind->action, 0, "ID", kind->arguments}),
+             kind->todo);
     outf(out, "\n");
     for (size_t k = i, shown = 0; k < f->n && shown < named; k++) {
         if (!is_same_kind(&f->at[i], &f->at[k]))

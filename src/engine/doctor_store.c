@@ -3,8 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/commands/doctor.h"
-#include "cli/next_command.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "engine/doctor_internal.h"
 #include "engine/session_next.h"
 #include "engine/session_words.h"
 
@@ -40,9 +41,9 @@ void doctor_figures(struct doctor *d)
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     struct json *info = NULL;
 
-    if (!d->cli->store)
+    if (!d->store)
         return;
-    if (tide_store_get_info(d->cli->store, &text, &d->err) ||
+    if (tide_store_get_info(d->store, &text, &d->err) ||
         json_parse(&d->arena, arena_dup(&d->arena, (struct str){text.ptr, text.len}), NULL, &info, NULL, &d->err)) {
         doctor_say_error(d);
         return;
@@ -85,9 +86,9 @@ void doctor_reserve(struct doctor *d)
 
 static int on_running(void *arg, const struct tide_session_info *info)
 {
-    static const struct finding_kind running = {"running", "sessions are running", NULL, NULL};
+    static const struct finding_kind running = {"running", "sessions are running", 0, NULL, NULL};
 
-    doctor_say_of(arg, (struct doctor_subject){.kind = &running, .about = info->id}, VERDICT_OK, NULL,
+    doctor_say_of(arg, (struct doctor_about){.kind = &running, .about = info->id}, VERDICT_OK, NULL,
                   "%s is running: %s", info->id, info->why ? info->why : "");
     return 0;
 }
@@ -95,7 +96,7 @@ static int on_running(void *arg, const struct tide_session_info *info)
 /* Why it needs a resume. */
 static const struct finding_kind *kind_of(const struct tide_session_info *info)
 {
-#define CONTINUES "resume ID", "continues one"
+#define CONTINUES TIDE_ACTION_RESUME, "{}", "continues one"
     static const struct finding_kind failed = {"failed", "sessions whose last run failed", CONTINUES},
                                      interrupted = {"interrupted", "sessions that were interrupted", CONTINUES},
                                      unanswered = {"unanswered", "sessions that were not answered in time", CONTINUES},
@@ -114,15 +115,12 @@ static const struct finding_kind *kind_of(const struct tide_session_info *info)
 
 static int on_needs_resume(void *arg, const struct tide_session_info *info)
 {
-    struct doctor *d = arg;
-    struct arena a = ARENA_INIT;
-    const char *state = arena_printf(&a, "%" PRId64, info->last_seq);
+    char state[24];
 
+    snprintf(state, sizeof(state), "%" PRId64, info->last_seq);
     if (info->needs_resume && info->run_ended_ms) /* the others are what recovery would write down */
-        doctor_say_of(d, (struct doctor_subject){kind_of(info), info->id, state}, VERDICT_WARN,
-                      next_commands(&a, info->next)[0], "%s: %s", info->id,
-                      info->why ? info->why : status_word(info->status));
-    arena_done(&a);
+        doctor_say_of(arg, (struct doctor_about){kind_of(info), info->id, state, .next = info->next}, VERDICT_WARN,
+                      NULL, "%s: %s", info->id, info->why ? info->why : status_word(info->status));
     return 0;
 }
 
@@ -130,10 +128,10 @@ void doctor_sessions(struct doctor *d)
 {
     const struct tide_list_filter running = {.size = sizeof running, .status = "running"};
 
-    if (!d->cli->store)
+    if (!d->store)
         return;
-    if (tide_session_list(d->cli->store, &running, on_running, d, &d->err) ||
-        session_list_next(d->cli->store, NULL, on_needs_resume, d, &d->err))
+    if (tide_session_list(d->store, &running, on_running, d, &d->err) ||
+        session_list_next(d->store, NULL, on_needs_resume, d, &d->err))
         doctor_say_error(d);
 }
 
@@ -145,63 +143,58 @@ static bool is_held_back(const struct tide_recovered *what)
 /* What `tidemark recover` would do, and to which sessions. */
 static const struct finding_kind *kind_of_recovery(const struct tide_recovered *what)
 {
-#define RECORDS "recover", "records it"
+#define RECORDS TIDE_ACTION_RECOVER, "{}", "records it"
     static const struct finding_kind held_back = {"due_untrusted", "sessions that are due and not trusted",
-                                                  "sessions trust ID", "shows what one would run"};
+                                                  TIDE_ACTION_TRUST, "{}", "shows what one would run"};
     static const struct finding_kind kinds[] = {
         [TIDE_RECOVERED_INTERRUPTED] = {"interrupted", "sessions that were interrupted", RECORDS},
         [TIDE_RECOVERED_TIMED_OUT] = {"timed_out", "sessions whose deadline has passed", RECORDS},
         [TIDE_RECOVERED_TOKEN_EXPIRED] = {"token_expired", "sessions whose token has expired", RECORDS},
         [TIDE_RECOVERED_ANSWERED] = {"answered", "sessions whose default answers", RECORDS},
-        [TIDE_RECOVERED_DUE] = {"due", "sessions that are due", "recover --run-due", "continues them"},
-        [TIDE_RECOVERED_RESUMABLE] = {"resumable", "sessions that can be resumed", NULL, NULL},
+        [TIDE_RECOVERED_DUE] = {"due", "sessions that are due", TIDE_ACTION_RECOVER, "{\"run_due\":true}",
+                                "continues them"},
+        [TIDE_RECOVERED_RESUMABLE] = {"resumable", "sessions that can be resumed", 0, NULL, NULL},
     };
 #undef RECORDS
 
     return is_held_back(what) ? &held_back : &kinds[what->action];
 }
 
-static const char *todo_of_recovery(struct arena *a, const struct tide_recovered *what)
-{
-    const char *own = own_command(a);
-
-    if (is_held_back(what))
-        return arena_printf(a, "`%s sessions trust %s` shows what would run", own, what->session_id);
-    return arena_printf(
-        a, what->action == TIDE_RECOVERED_DUE ? "`%s recover --run-due` continues it" : "`%s recover` records it", own);
-}
-
 static int on_lapsed(void *arg, const struct tide_recovered *what)
 {
-    struct arena a = ARENA_INIT;
-    const char *state = arena_printf(&a, "%" PRId64, what->seq);
+    const struct finding_kind *kind = kind_of_recovery(what);
+    const struct tide_next next[] = {{kind->action, 0, is_held_back(what) ? what->session_id : "", kind->arguments},
+                                     {.action = 0}};
+    char state[24];
 
-    doctor_say_of(arg, (struct doctor_subject){kind_of_recovery(what), what->session_id, state}, VERDICT_WARN,
-                  todo_of_recovery(&a, what), "%s, %s: %s", what->session_id,
-                  reason_words(tide_recovered_action_name(what->action)), what->why);
-    arena_done(&a);
+    snprintf(state, sizeof(state), "%" PRId64, what->seq);
+    doctor_say_of(arg, (struct doctor_about){kind, what->session_id, state, .next = next}, VERDICT_WARN,
+                  is_held_back(what)                   ? "shows what would run"
+                  : what->action == TIDE_RECOVERED_DUE ? "continues it"
+                                                       : "records it",
+                  "%s, %s: %s", what->session_id, reason_words(tide_recovered_action_name(what->action)), what->why);
     return 0;
 }
 
 void doctor_recovery(struct doctor *d)
 {
-    size_t before = d->report.found.n;
+    size_t before = d->report->found.n;
     struct tide_recovery r = {0};
 
-    if (!d->cli->store)
+    if (!d->store)
         return;
-    if (tide_store_recover(d->cli->store, TIDE_RECOVER_DRY_RUN, on_lapsed, d, &r, &d->err)) {
+    if (tide_store_recover(d->store, TIDE_RECOVER_DRY_RUN, on_lapsed, d, &r, &d->err)) {
         doctor_say_error(d);
         return;
     }
-    if (d->report.found.n == before) {
-        doctor_say(d, VERDICT_OK, NULL, "`%s recover` would find nothing to do", own_command(&d->arena));
+    if (d->report->found.n == before) {
+        doctor_say(d, VERDICT_OK, NULL, "recovery would find nothing to do");
         return;
     }
     doctor_say(d, VERDICT_WARN, NULL,
-               "`%s recover` would find %" PRId64 " interrupted, %" PRId64 " past the deadline, %" PRId64
+               "recovery would find %" PRId64 " interrupted, %" PRId64 " past the deadline, %" PRId64
                " with an expired token, %" PRId64 " due",
-               own_command(&d->arena), r.interrupted, r.timed_out, r.tokens_expired, r.due);
+               r.interrupted, r.timed_out, r.tokens_expired, r.due);
 }
 
 struct sample {
@@ -227,32 +220,32 @@ static int count_event(void *arg, const struct tide_event *ev)
 
 static enum tide_code read_tail(struct doctor *d, struct sample *s, const char *id)
 {
-    AUTO(session_closep) tide_session *session = NULL;
-    int64_t from;
+    tide_session *session = NULL;
+    enum tide_code code = tide_session_open(d->store, id, TIDE_SESSION_READ, &session, &d->err);
+    int64_t from = code ? 0 : tide_session_last_seq(session) - LOOK_EVENTS + 1;
 
-    if (tide_session_open(d->cli->store, id, TIDE_SESSION_READ, &session, &d->err))
-        return d->err.code;
-    from = tide_session_last_seq(session) - LOOK_EVENTS + 1;
-    return tide_session_read(session, 0, from > 1 ? from : 1, 0, count_event, s, &d->err);
+    code = code ? code : tide_session_read(session, 0, from > 1 ? from : 1, 0, count_event, s, &d->err);
+    tide_session_close(session);
+    return code;
 }
 
 void doctor_events(struct doctor *d)
 {
-    static const struct finding_kind damaged = {"damaged", "sessions are damaged", "sessions verify ID",
+    static const struct finding_kind damaged = {"damaged", "sessions are damaged", TIDE_ACTION_VERIFY, "{}",
                                                 "reads all of one"};
     const struct tide_list_filter newest = {.size = sizeof newest, .limit = LOOK_SESSIONS};
     struct sample s = {.n = 0};
     bool fine = true;
     char few[8];
 
-    if (!d->cli->store || tide_session_list(d->cli->store, &newest, take_id, &s, &d->err))
+    if (!d->store || tide_session_list(d->store, &newest, take_id, &s, &d->err))
         return;
     for (size_t i = 0; i < s.n; i++) {
         if (read_tail(d, &s, s.ids[i])) {
-            doctor_say_of(
-                d, (struct doctor_subject){.kind = &damaged, .about = s.ids[i]}, VERDICT_FAIL,
-                arena_printf(&d->arena, "`%s sessions verify %s` reads all of it", own_command(&d->arena), s.ids[i]),
-                "%s: %s", s.ids[i], d->err.msg);
+            const struct tide_next *next = DOCTOR_NEXT(TIDE_ACTION_VERIFY, s.ids[i], "{}");
+
+            doctor_say_of(d, (struct doctor_about){.kind = &damaged, .about = s.ids[i], .next = next}, VERDICT_FAIL,
+                          "reads all of it", "%s: %s", s.ids[i], d->err.msg);
             fine = false;
         }
     }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The doctor's look at who would answer a chat: provider, model and key, and with --online an answer. */
-#include "cli/commands/doctor.h"
-#include "cli/error_hints.h"
-#include "cli/next_command.h"
 #include "engine/agent_setup.h"
+#include "engine/doctor_internal.h"
 
 static void setup_done(struct agent_setup *s)
 {
@@ -12,21 +10,26 @@ static void setup_done(struct agent_setup *s)
 
 static void say_trouble(struct doctor *d, enum verdict verdict)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    const char *todo = err_advice(&a, &d->err, false);
+    const struct tide_next *next = DOCTOR_NEXT(TIDE_ACTION_LIST_SETTINGS, "", "{}");
 
-    doctor_say(d, verdict, todo ? todo : arena_printf(&a, "`%s config list` shows the settings", own_command(&a)), "%s",
-               d->err.msg);
+    doctor_say_of(d, (struct doctor_about){.error = &d->err, .next = next}, verdict, "shows the settings", "%s",
+                  d->err.msg);
+}
+
+static void pass_over(void *arg, const char *line)
+{
+    (void)arg;
+    (void)line; /* the check of the settings has said it */
 }
 
 void doctor_provider(struct doctor *d)
 {
     AUTO(setup_done) struct agent_setup s = {.arena = ARENA_INIT};
     const struct agent_want want = {.provider = NULL};
-    bool online = args_on(&d->cli->args, "online");
+    bool online = d->opt->online;
     const char *model;
 
-    if (cli_settings_open(d->cli, &s.settings, &d->err) || agent_setup_begin(&s, &want, &d->err)) {
+    if (settings_open(d->opt->config, pass_over, NULL, &s.settings, &d->err) || agent_setup_begin(&s, &want, &d->err)) {
         say_trouble(d, VERDICT_FAIL);
         return;
     }
@@ -45,7 +48,8 @@ void doctor_provider(struct doctor *d)
         return;
     }
     if (!online) {
-        doctor_say(d, VERDICT_OK, NULL, "%s, model %s; not tested (--online tests it)", s.opt.provider, s.opt.model);
+        doctor_say_of(d, (struct doctor_about){.next = DOCTOR_NEXT(TIDE_ACTION_REPEAT, "", "{\"online\":true}")},
+                      VERDICT_OK, "tests it", "%s, model %s; not tested", s.opt.provider, s.opt.model);
         return;
     }
     if (agent_setup_ask(&s, &d->err))

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changes that a request of somebody causes, and what it has caused already: base/cause.h. */
+#ifndef ENGINE_SIGNED_REQUEST_H
+#define ENGINE_SIGNED_REQUEST_H
+
+#include "base/cause.h"
+#include "tidemark.h"
+
+/* The next append of this handle is this request's. */
+void request_sign(tide_session *session, const struct cause *request);
+
+/* The event at or behind `from` that the request with this id caused, in the arena: *ret_seq 0 when there is none. */
+enum tide_code request_find(tide_session *session, struct arena *a, const char *id, int64_t from, int64_t *ret_seq,
+                            struct json **ret_event, struct tide_err *err) MUST_CHECK;
+
+/* tide_session_cancel() by a request. */
+enum tide_code request_cancel(tide_store *store, const char *id, const struct cause *request, const char *reason,
+                              int wait_ms, enum tide_cancelled *ret_how, struct tide_err *err) MUST_CHECK;
+
+#endif
