@@ -49,7 +49,8 @@ static void print_usage(struct out *out, const struct command *c)
 
 static void print_row(struct out *out, enum color color, const char *name, int width, const char *text)
 {
-    int columns = out->tty ? terminal_columns(STDOUT_FILENO) : INT_MAX, used = text_columns(str_from(name)), at = width + 3;
+    int columns = out->tty ? terminal_columns(STDOUT_FILENO) : INT_MAX, used = text_columns(str_from(name)),
+        at = width + 3;
     bool narrow = columns < at + NARROW;
 
     at = narrow ? BELOW : at;
