@@ -586,6 +586,11 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_event_write_json(const struct tide_
 enum tide_append_flags {
     TIDE_APPEND_ANY = 1,     /* append at the head even if inputs of others have arrived since this handle looked */
     TIDE_APPEND_RELEASE = 2, /* give the lease back in the same commit */
+    /*
+     * For data of others: only kinds that Tidemark does not know and, in a log in which nothing ever ran, messages, usage, memory
+     * and outputs. TIDE_DENIED: another kind, which would start, answer or change something. TIDE_APPEND_ANY means nothing beside it.
+     */
+    TIDE_APPEND_DATA = 4,
 };
 
 /*

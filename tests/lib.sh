@@ -39,21 +39,23 @@ store_files() {
         -exec cksum {} + 2>/dev/null | sort -k 3
 }
 
-# changed FILE: what is not as FILE says, one line each. A mark lags behind when a writer was killed right after its commit; the
-# next one to open the store brings it up to date.
+# changed FILE: what is not as FILE says, one line each. A mark lags behind when a writer was killed right after its commit, and so
+# does a session's own file (sessions/ID.json): the next one to open the store brings it up to date.
 changed() {
     store_files | awk -v before="$1" '
+        function lags(path) { return path ~ /\/sessions\/[^\/]*\.json$/ }
         function same_size(a, b) { sub(/.* /, "", a); sub(/.* /, "", b); return a == b }
         BEGIN { while ((getline line <before) > 0) { split(line, f, " "); was[f[3]] = f[1] " " f[2] } }
         { is[$3] = $1 " " $2 }
         END {
             for (path in was)
                 if (!(path in is)) print "gone: " path
+                else if (lags(path)) continue
                 else if (path ~ /[-.]mark$/ && same_size(was[path], is[path])) continue
                 else if (was[path] != is[path]) print "changed: " path " (" was[path] " -> " is[path] ")"
             for (path in is) {
                 of = path
-                if (!(path in was) && !(sub(/-(wal|reserve)$/, "", of) && of in was)) print "new: " path
+                if (!(path in was) && !lags(path) && !(sub(/-(wal|reserve)$/, "", of) && of in was)) print "new: " path
             }
         }'
 }

@@ -116,11 +116,11 @@ static const struct finding_kind *kind_of(const struct tide_session_info *info)
 static int on_needs_resume(void *arg, const struct tide_session_info *info)
 {
     char state[24];
+    const struct doctor_about of = {kind_of(info), info->id, state, .next = info->next};
 
     snprintf(state, sizeof(state), "%" PRId64, info->last_seq);
     if (info->needs_resume && info->run_ended_ms) /* the others are what recovery would write down */
-        doctor_say_of(arg, (struct doctor_about){kind_of(info), info->id, state, .next = info->next}, VERDICT_WARN,
-                      NULL, "%s: %s", info->id, info->why ? info->why : status_word(info->status));
+        doctor_say_of(arg, of, VERDICT_WARN, NULL, "%s: %s", info->id, info->why ? info->why : status_word(info->status));
     return 0;
 }
 

@@ -433,7 +433,7 @@ static enum tide_code send_to_program(struct resume *r, struct tide_err *err)
     enum tide_code code = program_run_from_log(&r->program, r->session, err);
 
     if (code)
-        return code == TIDE_INVALID ? queue_message(r, err) : code;
+        return code == TIDE_WRONG_STATE ? queue_message(r, err) : code;
     code = run_program(r, PROGRAM_SEND, &opt, err);
     return code == TIDE_HELD ? queue_message(r, err) : code;
 }

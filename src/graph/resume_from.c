@@ -186,12 +186,12 @@ static void from_head(struct outlook *o)
     if (!o->anew || p->ready.live || p->active.live)
         return;
     if (end == RUN_COMPLETED) {
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_WRONG_STATE, NULL,
                        WORDS(o, "session '%s' has completed: nothing is left to run", id));
         outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
         outlook_repeat(o, "\"checkpoint\":null");
     } else {
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL, WORDS(o, "nothing has run in session '%s' yet", id));
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_WRONG_STATE, NULL, WORDS(o, "nothing has run in session '%s' yet", id));
         outlook_hint(o, TIDE_ACTION_START, "");
     }
 }

@@ -76,7 +76,7 @@ static enum tide_code read_log(struct session_program *p, tide_session *session,
     code = code ? code : tide_session_get_program(session, &text, err);
 
     if (code == TIDE_NOT_FOUND) /* the program, not the session */
-        err->code = TIDE_INVALID;
+        err->code = TIDE_WRONG_STATE;
     if (code)
         return err->code;
     kept = arena_dup(&p->arena, (struct str){text.ptr, text.len});
@@ -96,7 +96,7 @@ static enum tide_code read_log(struct session_program *p, tide_session *session,
     if (p->argv[0] && !p->cwd && take_cwd(p, err)) /* of a log that another program wrote: where it is resumed */
         return err->code;
     if (!p->argv[0])
-        return tide_fail_session(err, TIDE_INVALID, tide_session_id(session),
+        return tide_fail_session(err, TIDE_WRONG_STATE, tide_session_id(session),
                                  "has no recorded program: resume it with the program that created it");
     return TIDE_OK;
 }
@@ -109,7 +109,7 @@ enum tide_code session_program_from_log(struct session_program *p, tide_session 
         return err->code;
     if (hidden) {
         tide_fail(
-            err, TIDE_INVALID,
+            err, TIDE_WRONG_STATE,
             "the command line of session '%s' contained a secret, which is not stored: it is not run from the log: "
             "pass secrets in the environment",
             tide_session_id(session));

@@ -16,6 +16,8 @@
 #include "server/workers.h"
 #include "server/writers.h"
 
+enum { CONFLICTS_MAX = 16 }; /* how often an append without a condition gives way to one of another process */
+
 static void reply_result(struct call *c, const struct shape *shape, struct command_result result)
 {
     call_reply(c, shape, &result);
@@ -50,12 +52,20 @@ static const struct field append_body[] = {
 /* By a handle of its own: with a condition, or because the quick way failed, to learn why. */
 static enum tide_code append_alone(struct call *c, const struct tide_new_event *event, struct tide_err *err)
 {
+    const unsigned flags = TIDE_APPEND_DATA | TIDE_APPEND_RELEASE;
+    enum tide_code code;
     tide_session *session;
-    unsigned flags;
     int64_t seq;
 
-    if (call_change(c, &session, &flags, err) || tide_session_append(session, flags, event, 1, &seq, err))
+    if (call_change(c, &session, NULL, err))
         return err->code;
+    code = tide_session_append(session, flags, event, 1, &seq, err);
+    for (int i = 0; code == TIDE_CONFLICT && !c->if_match.ptr && i < CONFLICTS_MAX; i++) {
+        code = tide_session_refresh(session, err);
+        code = code ? code : tide_session_append(session, flags, event, 1, &seq, err);
+    }
+    if (code)
+        return code;
     reply_result(c, &shape_appended, (struct command_result){.seq = seq});
     return TIDE_OK;
 }

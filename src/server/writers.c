@@ -190,7 +190,7 @@ static enum tide_code submit(struct writers *w, struct writer *one, const struct
     }
     if (!one->session && tide_session_open(w->store, one->id, TIDE_SESSION_APPEND, &one->session, err))
         return err->code;
-    return tide_session_append_async(one->session, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, event, 1, a, err);
+    return tide_session_append_async(one->session, TIDE_APPEND_DATA | TIDE_APPEND_RELEASE, event, 1, a, err);
 }
 
 /* With mu held. Counted before it is queued: its end may come at once. */

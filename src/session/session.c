@@ -10,10 +10,10 @@
 
 #include "base/id.h"
 #include "base/invariant.h"
-#include "base/id.h"
 #include "session/notify.h"
 #include "session/session_file.h"
 #include "session/settle.h"
+#include "session/status.h"
 
 #define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots, … */
 #define SNAPSHOT_LAST_BYTES (4 * 1024) /* … and before the one that whoever opens it next begins with */
@@ -208,7 +208,7 @@ struct batch *session_make_batch(struct tide_session *s, unsigned flags, struct 
     b = batch_new(str_from(s->head.id), 0, c->events, c->n, buf_view(&snapshot), buf_view(&summary));
     buf_done(&snapshot);
     buf_done(&summary);
-    b->expect_seq = flags & TIDE_APPEND_ANY ? STORE_ANY_SEQ : expect;
+    b->expect_seq = (flags & (TIDE_APPEND_ANY | TIDE_APPEND_DATA)) == TIDE_APPEND_ANY ? STORE_ANY_SEQ : expect;
     b->caches_seq = at + (int64_t)c->n;
     INVARIANT(s->state->seq == b->caches_seq); /* a snapshot is of the event that it travels with */
     if (wants_session_file(s, flags, c))
@@ -343,9 +343,25 @@ static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
     return history_prove_now(s->store, s->head.id, err); /* others may have been at the log since it was loaded */
 }
 
+/* That an event is data alone: one that says what a run did or may do would be believed when the session is resumed. */
+static enum tide_code check_data(const struct tide_session *s, const struct kind *kind, struct tide_err *err)
+{
+    bool runs = session_kind(s->state) != TIDE_KIND_LOG || s->state->ledger.run.end != RUN_NONE;
+
+    if (!kind || (kind->flags & KIND_TELLS && !runs))
+        return TIDE_OK;
+    if (kind->flags & KIND_TELLS)
+        tide_fail(err, TIDE_DENIED, "%s is written by what runs in this session: append a kind of your own", kind->name);
+    else
+        tide_fail(err, TIDE_DENIED, "%s is written by Tidemark alone: append a kind of your own", kind->name);
+    return tide_about(err, TIDE_SUBJECT_ARGUMENT, "kind");
+}
+
+enum who { BY_TIDEMARK, BY_CALLER };
+
 /* Checks all events before the first is queued; what it gives is in the handle's arena until the next call. */
-static enum tide_code check_all(struct tide_session *s, const struct tide_new_event *in, size_t n, bool internal,
-                                struct checked *ret, struct tide_err *err)
+static enum tide_code check_all(struct tide_session *s, unsigned flags, const struct tide_new_event *in, size_t n,
+                                enum who who, struct checked *ret, struct tide_err *err)
 {
     enum tide_code code = may_append(s, err);
 
@@ -358,7 +374,9 @@ static enum tide_code check_all(struct tide_session *s, const struct tide_new_ev
 
         if (cause_is_set(&s->cause))
             ev = cause_sign(&s->parse, &s->cause, &in[i], i == cause_act(in, n));
-        code = event_check(s->store, &s->parse, &ev, internal, &ret->events[i], &ret->parsed[i], err);
+        code = event_check(s->store, &s->parse, &ev, who == BY_TIDEMARK, &ret->events[i], &ret->parsed[i], err);
+        if (!code && flags & TIDE_APPEND_DATA)
+            code = check_data(s, ret->parsed[i].kind, err);
     }
     return code;
 }
@@ -443,7 +461,7 @@ enum tide_code session_append(struct tide_session *s, unsigned flags, const stru
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = check_all(s, events, n, true, &c, err);
+    code = check_all(s, flags, events, n, BY_TIDEMARK, &c, err);
     return code ? code : append_checked(s, flags, &c, ret_seq, err);
 }
 
@@ -454,7 +472,7 @@ enum tide_code tide_session_append(tide_session *s, unsigned flags, const struct
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = check_all(s, events, n, false, &c, err);
+    code = check_all(s, flags, events, n, BY_CALLER, &c, err);
     return code ? tide_about_session(err, s->head.id) : append_checked(s, flags, &c, ret_seq, err);
 }
 
@@ -463,7 +481,7 @@ static enum tide_code queue_append(struct tide_session *s, unsigned flags, const
 {
     struct checked c;
     struct batch *b;
-    enum tide_code code = check_all(s, events, n, false, &c, err);
+    enum tide_code code = check_all(s, flags, events, n, BY_CALLER, &c, err);
 
     if (code)
         return code;

@@ -227,7 +227,7 @@ cd .. || exit
 VALUE=2 refuses 'what is completed is not resumed' 2 'tw' resume tw
 refuses_as 'an unknown session' 3 'NOT_FOUND|session|nothing|||list_sessions' resume nothing
 tidemark sessions new --id plain >/dev/null
-refuses_as 'a session without a program' 2 'INVALID|session|plain|||start' resume plain
+refuses_as 'a session without a program' 2 'WRONG_STATE|session|plain|||start' resume plain
 check_is 'exec --resume is the same' 'again' "$(tidemark exec --session er -- sh -c '[ -e er ] && echo again || { touch er; exit 1; }' >/dev/null 2>&1; tidemark exec --resume er)"
 refuses_as 'exec --resume takes no program' 2 'INVALID|argument||program||' exec --resume er -- true
 

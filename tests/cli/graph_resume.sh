@@ -51,7 +51,7 @@ tidemark log show s1 >shown
 check_is 'the secret is in no file' '' "$(grep -rla 'hunter-' data export.jsonl shown)"
 
 # ---- from a checkpoint ----
-refuses_as 'a completed session has nothing left to run' 2 'INVALID|session|s1|||list_checkpoints,repeat' sessions resume s1
+refuses_as 'a completed session has nothing left to run' 2 'WRONG_STATE|session|s1|||list_checkpoints,repeat' sessions resume s1
 check_is 'its checkpoints by type' 3 "$(tidemark sessions checkpoints s1 --type node_complete --ids | wc -l)"
 check_is 'those without a failure before them' 3 "$(tidemark sessions checkpoints s1 --clean --ids | wc -l)"
 ckpt=$(tidemark sessions checkpoints s1 --type node_complete --ids | sed -n 1p)
@@ -363,7 +363,7 @@ check 'and says so' holds 'session i2 is damaged' <err
 
 # ---- what is no graph ----
 tidemark sessions new --id plain >/dev/null
-refuses_as 'a session that ran nothing' 2 'INVALID|session|plain|||start' sessions resume plain
+refuses_as 'a session that ran nothing' 2 'WRONG_STATE|session|plain|||start' sessions resume plain
 refuses_as 'what is for graphs' 2 'INVALID|argument|plain|set||repeat' sessions resume plain --set a=1
 tidemark exec --session prog -- sh -c 'exit 3' >/dev/null 2>&1
 check_end 'a program goes on as with resume' 3 tidemark sessions resume prog

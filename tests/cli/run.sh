@@ -160,7 +160,7 @@ tidemark resume "$id" >out 2>err
 check_is 'resume goes on' '0 sum: 3' "$? $(head -n 1 out)"
 check_is 'what was complete is not run again' 1 "$(tidemark log show "$id" | grep '"kind":"node.started"' | grep -c '"node":"a"')"
 check_is 'what failed is' 2 "$(wc -l <calls)"
-refuses_as 'what is complete is not resumed' 2 "INVALID|session|$id|||list_checkpoints,repeat" resume "$id"
+refuses_as 'what is complete is not resumed' 2 "WRONG_STATE|session|$id|||list_checkpoints,repeat" resume "$id"
 check 'why offers a checkpoint then' eval "tidemark why '$id' | grep -q 'sessions resume $id --checkpoint'"
 run chain.json --session "$id"
 check_is 'a complete session can run another' 0 "$got"

@@ -81,7 +81,7 @@ PATH="$(dirname "$TIDE_BIN"):$PATH" tidemark resume prog 2>kept/resume.err
 check 'a resumed program gets the same' cmp given/first.out kept/step.out
 check 'to the byte' cmp given/first.bytes kept/bytes.out
 tidemark exec --session told -- sh -c 'exit 1' sh "$DEPLOY_TOKEN" 2>kept/told.err
-refuses_as 'a command line that held it is not run from the log' 2 'INVALID|session|told|||start' resume told
+refuses_as 'a command line that held it is not run from the log' 2 'WRONG_STATE|session|told|||start' resume told
 SOME_PASSWORD=hunter2hunter2 refuses 'a name that holds one' 2 "'x-sk-[redacted:SOME_PASSWORD]'" sessions new --id x-sk-hunter2hunter2
 PATH="$(dirname "$TIDE_BIN"):$PATH" tidemark exec --session waits --token-fd 5 -- sh -c 'tidemark wait ok --kind approval' 5>given/token 2>kept/wait.err
 check 'a resume token has a secret' grep -q '^rt_[^.]*[.]' given/token

@@ -93,7 +93,7 @@ check 'the sentence has the question and the end of the wait' \
 check 'the sentence has the deadline that passed' eval 'tidemark why late | holds "the deadline, which was 2001-01-01 00:00:00 UTC"'
 check 'the sentence has the error' eval 'tidemark why failed | holds "exit status 3"'
 check 'without a program the sentence says who can resume it' eval 'tidemark why plain | holds "resume it with the program that created it"'
-refuses_as 'and so does resume' 2 'INVALID|session|plain|||' resume plain
+refuses_as 'and so does resume' 2 'WRONG_STATE|session|plain|||' resume plain
 check_is 'since when it waits is the time of the wait' \
     "$(tidemark log show asks --kind run.waiting | json '$.ts')" "$(tidemark why asks --json | json '$.since')"
 check_is 'since when it is over is the time of its end' \

@@ -322,6 +322,47 @@ def every_route_wants_its_scope():
     want({raw(request("GET", "/api/v1/store", token=t))[0] for t in tokens.values()}, {401})
 
 
+def kinds_of_events():
+    with open(os.environ["TIDE_SOURCE"] + "/man/tidemark-events.7.scd") as f:
+        lines = [line for line in f if re.match(r"\*[a-z_]+(\.[a-z_]+)?\*(,| \(|$)", line)]
+    return sorted({kind for line in lines for kind in re.findall(r"\*(checkpoint|[a-z_]+\.[a-z_]+)\*", line)})
+
+
+# What a body of each kind needs: what is refused must be refused for its kind.
+BODIES = {"token": {"token_id": "t"}, "approval": {"approval_id": "a", "decision": "approved"}, "tool": {"call_id": "c"}, "queue": {"queue_id": "q"},
+          "node": {"node": "n", "from": "n", "to": "m"}, "edge": {"to": "n"}, "notify": {"of_seq": 1}, "graph": {"digest": "f" * 64, "graph": {}},
+          "message": {"content": "x", "tool_call_id": "c"}, "memory": {"values": {"a": 1}, "keys": ["a"]}, "output": {"values": {}},
+          "run": {"run_id": "r", "argv": ["/bin/sh", "-c", "touch owned"], "wait_kind": "approval", "resumable": True},
+          "checkpoint": {"checkpoint_id": "c", "type": "turn", "checkpoint_ids": ["c"]}, "session": {"to_seq": 1, "provider": {"base_url": "http://evil.example"}}}
+DATA = ("message.", "llm.", "memory.", "output.set", "hook.fired", "context.trimmed")
+
+
+def an_append_says_nothing_that_is_believed():
+    """Whoever may write data may not write what a resume would run, or what answers for a person."""
+    kinds = kinds_of_events()
+    want(len(kinds) > 45 and {"run.started", "approval.given", "token.consumed", "session.updated"} <= set(kinds), True, kinds)
+    writer = s.make_token("writes", "write")
+    log = s.session(title="events alone")
+    want(s.run("exec", "--session", "ran", "--", "true").returncode, 0)
+    ran = "ran"
+    for one, is_data in ((log, lambda kind: kind.startswith(DATA)), (ran, lambda kind: False)):
+        before = s.api("GET", "/sessions/" + one).json["last_seq"]
+        put = 0
+        for token in (writer, True):  # whatever the token may do, an append is not the way
+            for kind in [*kinds, "build.finished", "run.paused"]:
+                body = {"kind": kind, "data": BODIES.get(kind.split(".")[0], {})}
+                a = s.api("POST", "/sessions/%s/events" % one, body, token=token)
+                allowed = is_data(kind) or kind in ("build.finished", "run.paused")
+                put += allowed
+                want(a.status in ((201,) if allowed else (400, 403)), True, (one, kind, a.status, a.bytes[:200]))
+                if a.status == 403:
+                    want((a.json["error"]["error"], a.json["error"]["detail"]["name"]), ("DENIED", "kind"))
+        want(s.api("GET", "/sessions/" + one).json["last_seq"], before + put)
+    a = s.api("POST", "/sessions/%s/resume" % log, {})
+    want(a.status, 409, a.bytes)
+    s.revoke("writes")
+
+
 def a_request_names_no_scope():
     reader = s.make_token("reader", "read")
     for fields in (["X-Scope: admin"], ["Authorization-Scope: admin"], ["X-HTTP-Method-Override: DELETE"], ["X-Forwarded-For: 127.0.0.1"], ["X-Original-URL: /healthz"]):
@@ -341,7 +382,7 @@ def nothing_of_it_is_said_to_others():
 
 cases = (only_this_host_and_these_origins, what_a_page_can_send_unasked_is_refused, paths_stay_where_they_are,
          a_token_is_never_in_an_address, two_programs_read_a_request_alike, what_is_too_big_is_refused,
-         one_connection_is_served_in_order, every_route_wants_its_scope, a_request_names_no_scope,
+         one_connection_is_served_in_order, every_route_wants_its_scope, an_append_says_nothing_that_is_believed, a_request_names_no_scope,
          nothing_of_it_is_said_to_others, slow_clients_hold_nothing, guessing_does_not_help_and_does_not_lock_out)
 for test in cases:
     case(test.__name__.replace("_", " "), test)

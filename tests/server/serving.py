@@ -121,7 +121,12 @@ class Server:
     def done(self):
         if self.process.poll() is None:
             self.stop()
-        self.dir.cleanup()
+        for _ in range(200):  # a program outlives its server, and may still write here for a moment
+            try:
+                return self.dir.cleanup()
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError("something still writes to " + self.dir.name)
 
     def run(self, *args):
         return subprocess.run([BIN, "--store", self.store, *args], env=self.env, capture_output=True, text=True)

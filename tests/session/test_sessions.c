@@ -262,6 +262,37 @@ static void a_fenced_handle_never_appends_again(void **state)
     tide_store_close(second);
 }
 
+static void what_may_only_be_data_says_nothing_of_runs(void **state)
+{
+    static const struct tide_new_event data[] = {{"message.user", SAID, 0}, {"run.paused", NULL, 0}};
+    static const struct tide_new_event deeds[] = {
+        {"run.started", "{\"run_id\":\"r\",\"argv\":[\"sh\"]}", 0},
+        {"approval.given", "{\"approval_id\":\"a\",\"decision\":\"approved\"}", 0},
+        {"session.updated", "{\"provider\":{\"base_url\":\"http://example.org\"}}", 0},
+        {"tool.completed", "{\"call_id\":\"c\"}", 0},
+    };
+    const unsigned flags = TIDE_APPEND_DATA | TIDE_APPEND_ANY | TIDE_APPEND_RELEASE;
+    struct fixture *f = *state;
+    tide_session *s = make(f, "a"), *behind = reopen(f, "a");
+
+    OK(tide_session_append(s, flags, data, 2, NULL, &err));
+    for (size_t i = 0; i < sizeof deeds / sizeof deeds[0]; i++) {
+        struct tide_new_event both[] = {data[1], deeds[i]};
+
+        GIVES(TIDE_DENIED, tide_session_append(s, flags, both, 2, NULL, &err));
+        GIVES(TIDE_DENIED, tide_session_append_async(s, flags, &deeds[i], 1, NULL, &err));
+    }
+    assert_int_equal(tide_session_last_seq(s), 3);
+    OK(tide_session_append(s, TIDE_APPEND_RELEASE, deeds, 1, NULL, &err));
+    GIVES(TIDE_DENIED, tide_session_append(s, flags, data, 1, NULL, &err));
+    OK(tide_session_append(s, flags, data + 1, 1, NULL, &err));
+    GIVES(TIDE_CONFLICT, tide_session_append(behind, flags, data, 1, NULL, &err)); /* it has not heard of the run */
+    OK(tide_session_refresh(behind, &err));
+    GIVES(TIDE_DENIED, tide_session_append(behind, flags, data, 1, NULL, &err));
+    tide_session_close(behind);
+    tide_session_close(s);
+}
+
 static void async_appends_are_there_after_flush(void **state)
 {
     struct fixture *f = *state;
@@ -936,6 +967,7 @@ int main(void)
         CASE(snapshots_taken_around_inputs_are_right),
         CASE(a_handle_that_was_refused_the_lease_gets_it_later),
         CASE(a_fenced_handle_never_appends_again),
+        CASE(what_may_only_be_data_says_nothing_of_runs),
         CASE(async_appends_are_there_after_flush),
         CASE(over_the_limit_is_refused_before_anything_is_written),
         CASE(checkpoints_are_listed_filtered_and_found),
