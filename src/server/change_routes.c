@@ -12,6 +12,7 @@
 #include "engine/session_words.h"
 #include "engine/shapes.h"
 #include "server/call.h"
+#include "server/pages.h"
 #include "server/server.h"
 #include "server/workers.h"
 #include "server/writers.h"
@@ -274,24 +275,26 @@ static void put_message(void *arg, const struct queued_message *m)
     shape_put(arg, &shape_queued_message, m);
 }
 
+struct queue {
+    tide_session *session;
+    enum tide_code code;
+    struct tide_err *err;
+};
+
+static void write_queue(struct json_out *o, void *arg)
+{
+    struct queue *q = arg;
+
+    q->code = message_queue_list(q->session, put_message, o, q->err);
+}
+
 static enum tide_code list_queue(struct call *c, struct tide_err *err)
 {
-    tide_session *session;
-    struct buf body = BUF_INIT(ANSWER_MAX);
-    struct json_out o = json_out_to(&body);
-    enum tide_code code = call_session(c, TIDE_SESSION_READ, &session, err);
+    struct queue q = {.err = err};
 
-    json_out_begin(&o, '{');
-    json_out_key(&o, STR("messages"));
-    json_out_begin(&o, '[');
-    code = code ? code : message_queue_list(session, put_message, &o, err);
-    json_out_end(&o, ']');
-    json_out_end(&o, '}');
-    if (code)
-        buf_done(&body);
-    else
-        call_reply_text(c, 200, "application/json", &body);
-    return code;
+    if (call_session(c, TIDE_SESSION_READ, &q.session, err))
+        return err->code;
+    return call_reply_page(c, &shape_message_page, &(struct message_page){{write_queue, &q}}, &q.code);
 }
 
 static enum tide_code withdraw(struct call *c, struct tide_err *err)
@@ -357,7 +360,7 @@ const struct route change_routes[] = {
     {HTTP_POST, ONE "/cancel", "session.cancel", SCOPE_WRITE, cancel, "end its run, whoever runs it",
      .body = cancel_body, .answer = &shape_cancelled},
     {HTTP_GET, ONE "/queue", "queue.list", SCOPE_READ, list_queue, "messages that no run has taken yet",
-     .type = "application/json"},
+     .answer = &shape_message_page},
     {HTTP_DELETE, ONE "/queue/{queue}", "queue.withdraw", SCOPE_WRITE, withdraw, "withdraw a message", .status = 204},
     {HTTP_GET, ONE "/trust", "trust.show", SCOPE_READ, show_trust, "what would run, if a person trusted it",
      .answer = &shape_trust},

@@ -185,7 +185,7 @@ static void put_content(struct json_out *o, const char *type, const struct shape
     if (shape)
         put_ref(o, shape);
     else
-        json_out_raw(o, strcmp(type, "application/json") == 0 ? STR("{}") : STR("{\"type\":\"string\"}"));
+        json_out_raw(o, strcmp(type, "application/json") == 0 ? STR("{\"type\":\"object\"}") : STR("{\"type\":\"string\"}"));
     json_out_end(o, '}');
     json_out_end(o, '}');
 }

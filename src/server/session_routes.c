@@ -10,6 +10,7 @@
 #include "engine/verification.h"
 #include "server/call.h"
 #include "server/links.h"
+#include "server/pages.h"
 #include "server/server.h"
 
 #define LIST_MAX 1000
@@ -33,9 +34,11 @@ static const struct field list_query[] = {
 struct listing {
     struct call *c;
     struct tide_list_filter filter;
+    struct session_page page;
     struct json_out *json;
     int64_t n;
     char cursor[sizeof((struct tide_session_info *)0)->cursor];
+    enum tide_code code;
     struct tide_err *err;
 };
 
@@ -51,10 +54,20 @@ static int put_row(void *arg, const struct tide_session_info *info)
 }
 
 /* One more than is wanted is asked for, which tells whether there are more. */
+static void write_rows(struct json_out *o, void *arg)
+{
+    struct listing *l = arg;
+
+    l->json = o;
+    l->code = session_list_next(l->c->server->store, &l->filter, put_row, l, l->err);
+    l->page.next_cursor = l->n == l->filter.limit ? l->cursor : NULL;
+}
+
 static enum tide_code list_sessions(struct call *c, struct tide_err *err)
 {
     const char *kind = call_text(c, "kind");
     struct listing l = {.c = c,
+                        .err = err,
                         .filter = {.size = sizeof l.filter,
                                    .status = call_text(c, "status"),
                                    .agent = call_text(c, "agent"),
@@ -63,27 +76,9 @@ static enum tide_code list_sessions(struct call *c, struct tide_err *err)
                                    .since_ms = call_int(c, "since_ms", 0),
                                    .limit = call_int(c, "limit", 50) + 1,
                                    .kind = kind ? (enum tide_session_kind)tide_session_kind_from(kind) : 0}};
-    struct buf body = BUF_INIT(ANSWER_MAX);
-    struct json_out o = json_out_to(&body);
-    enum tide_code code;
 
-    json_out_begin(&o, '{');
-    json_out_key(&o, STR("sessions"));
-    json_out_begin(&o, '[');
-    l.json = &o;
-    code = session_list_next(c->server->store, &l.filter, put_row, &l, err);
-    json_out_end(&o, ']');
-    json_out_key(&o, STR("next_cursor"));
-    if (l.n == l.filter.limit)
-        json_out_str(&o, str_from(l.cursor));
-    else
-        json_out_null(&o);
-    json_out_end(&o, '}');
-    if (code)
-        buf_done(&body);
-    else
-        call_reply_text(c, 200, "application/json", &body);
-    return code;
+    l.page.sessions = (struct shape_stream){write_rows, &l};
+    return call_reply_page(c, &shape_session_page, &l.page, &l.code);
 }
 
 /* ---- one ---- */
@@ -207,9 +202,12 @@ static const struct field log_query[] = {
     {.name = NULL},
 };
 
-struct page {
+struct reading {
+    tide_session *session;
     struct json_out *o;
-    int64_t left, last;
+    unsigned flags;
+    int64_t left, to;
+    struct event_page page;
     enum tide_code code;
     struct tide_err *err;
 };
@@ -217,7 +215,7 @@ struct page {
 static int put_event(void *arg, const struct tide_event *e)
 {
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
-    struct page *p = arg;
+    struct reading *p = arg;
 
     if (p->left-- == 0 || p->o->buf->len > ANSWER_MAX / 2)
         return 1;
@@ -225,34 +223,31 @@ static int put_event(void *arg, const struct tide_event *e)
     if (p->code)
         return 1;
     json_out_raw(p->o, (struct str){text.ptr, text.len});
-    p->last = e->seq;
+    p->page.last_seq = e->seq;
     return 0;
+}
+
+static void write_events(struct json_out *o, void *arg)
+{
+    struct reading *p = arg;
+    enum tide_code code;
+
+    p->o = o;
+    code = tide_session_read(p->session, p->flags, p->page.last_seq + 1, p->to, put_event, p, p->err);
+    p->code = code ? code : p->code;
 }
 
 static enum tide_code show_log(struct call *c, struct tide_err *err)
 {
-    tide_session *session;
-    struct buf body = BUF_INIT(ANSWER_MAX);
-    struct json_out o = json_out_to(&body);
-    struct page p = {.o = &o, .left = call_int(c, "limit", EVENTS_MAX), .last = call_int(c, "after", 0), .err = err};
-    enum tide_code code;
+    struct reading p = {.flags = call_on(c, "inherited") ? TIDE_READ_INHERITED : 0,
+                        .left = call_int(c, "limit", EVENTS_MAX),
+                        .to = call_int(c, "to", 0),
+                        .page = {{write_events, &p}, call_int(c, "after", 0)},
+                        .err = err};
 
-    if (call_session(c, TIDE_SESSION_READ, &session, err))
+    if (call_session(c, TIDE_SESSION_READ, &p.session, err))
         return err->code;
-    json_out_begin(&o, '{');
-    json_out_key(&o, STR("events"));
-    json_out_begin(&o, '[');
-    code = tide_session_read(session, call_on(c, "inherited") ? TIDE_READ_INHERITED : 0, p.last + 1,
-                             call_int(c, "to", 0), put_event, &p, err);
-    code = code ? code : p.code;
-    json_out_end(&o, ']');
-    json_out_kint(&o, STR("last_seq"), p.last);
-    json_out_end(&o, '}');
-    if (code)
-        buf_done(&body);
-    else
-        call_reply_text(c, 200, "application/json", &body);
-    return code;
+    return call_reply_page(c, &shape_event_page, &p.page, &p.code);
 }
 
 /* ---- views of it ---- */
@@ -389,7 +384,7 @@ static enum tide_code inspect(struct call *c, struct tide_err *err)
 
 const struct route session_routes[] = {
     {HTTP_GET, "/sessions", "session.list", SCOPE_READ, list_sessions, "list sessions", list_query,
-     .type = "application/json"},
+     .answer = &shape_session_page},
     {HTTP_GET, "/sessions/{id}", "session.get", SCOPE_READ, show_session, "what a session is, and where it stands",
      .answer = &shape_session_detail},
     {HTTP_GET, "/sessions/{id}/why", "session.why", SCOPE_READ, show_why, "why it stands as it does, and what moves it",
@@ -397,9 +392,9 @@ const struct route session_routes[] = {
     {HTTP_GET, "/sessions/{id}/usage", "session.usage", SCOPE_READ, show_usage, "tokens and cost", usage_query,
      .answer = &shape_usage},
     {HTTP_GET, "/sessions/{id}/state", "session.state", SCOPE_READ, show_state,
-     "its state, now or at any earlier position", at_query, .type = "application/json"},
+     "its state, now or at any earlier position", at_query, .answer = &shape_state},
     {HTTP_GET, "/sessions/{id}/log", "session.log", SCOPE_READ, show_log, "its events, a page at a time", log_query,
-     .type = "application/json"},
+     .answer = &shape_event_page},
     {HTTP_GET, "/sessions/{id}/transcript", "session.transcript", SCOPE_READ, show_transcript,
      "the conversation as people read it", .answer = &shape_transcript},
     {HTTP_GET, "/sessions/{id}/timeline", "session.timeline", SCOPE_READ, show_timeline,

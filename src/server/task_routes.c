@@ -7,6 +7,7 @@
 #include "engine/tasks.h"
 #include "server/call.h"
 #include "server/links.h"
+#include "server/pages.h"
 #include "server/server.h"
 
 #define LIST_MAX 1000
@@ -48,10 +49,15 @@ static const struct field page_query[] = {
 };
 
 struct sessions {
+    tide_store *store;
+    struct tide_list_filter filter;
+    struct session_page page;
     struct json_out *o;
     int64_t left;
     bool more;
     char cursor[sizeof((struct tide_session_info *)0)->cursor];
+    enum tide_code code;
+    struct tide_err *err;
 };
 
 static int put_session(void *arg, const struct tide_session_info *info)
@@ -68,33 +74,29 @@ static int put_session(void *arg, const struct tide_session_info *info)
     return 0;
 }
 
+static void write_sessions(struct json_out *o, void *arg)
+{
+    struct sessions *s = arg;
+
+    s->o = o;
+    s->code = session_list_next(s->store, &s->filter, put_session, s, s->err);
+    s->page.next_cursor = s->more ? s->cursor : NULL;
+}
+
 static enum tide_code list_sessions(struct call *c, struct tide_err *err)
 {
     AUTO(task_list_done) struct task_list list = {.at = NULL};
-    const struct tide_list_filter filter = {
-        .size = sizeof filter, .task_id = c->params[0].ptr, .after = call_text(c, "after")};
-    struct buf body = BUF_INIT(ANSWER_MAX);
-    struct json_out o = json_out_to(&body);
-    struct sessions s = {.o = &o, .left = call_int(c, "limit", 50)};
+    struct sessions s = {
+        .store = c->server->store,
+        .filter = {.size = sizeof s.filter, .task_id = c->params[0].ptr, .after = call_text(c, "after")},
+        .page.sessions = {write_sessions, &s},
+        .left = call_int(c, "limit", 50),
+        .err = err};
     const struct task_row *task;
-    enum tide_code code = task_find(c->server->store, c->params[0].ptr, &list, &task, err);
 
-    json_out_begin(&o, '{');
-    json_out_key(&o, STR("sessions"));
-    json_out_begin(&o, '[');
-    code = code ? code : session_list_next(c->server->store, &filter, put_session, &s, err);
-    json_out_end(&o, ']');
-    json_out_key(&o, STR("next_cursor"));
-    if (s.more)
-        json_out_str(&o, str_from(s.cursor));
-    else
-        json_out_null(&o);
-    json_out_end(&o, '}');
-    if (code)
-        buf_done(&body);
-    else
-        call_reply_text(c, 200, "application/json", &body);
-    return code;
+    if (task_find(s.store, c->params[0].ptr, &list, &task, err))
+        return err->code;
+    return call_reply_page(c, &shape_session_page, &s.page, &s.code);
 }
 
 /* ---- tasks ---- */
@@ -171,7 +173,7 @@ const struct route task_routes[] = {
      .body = set_body, .answer = &shape_task},
     {HTTP_PATCH, TASK, "task.update", SCOPE_WRITE, set_task, "the same", .body = set_body, .answer = &shape_task},
     {HTTP_GET, TASK "/sessions", "task.sessions", SCOPE_READ, list_sessions, "its sessions, newest first", page_query,
-     .type = "application/json"},
+     .answer = &shape_session_page},
     {HTTP_GET, TASK "/sessions/{id}", "task.session", SCOPE_READ, show_session,
      "one of its sessions; one of another task is not found", .answer = &shape_session_status},
     {.method = 0},

@@ -51,7 +51,7 @@ def status(s, one):
 
 def a_prompt_is_answered_and_its_text_streamed():
     s = Server()
-    one = chat(s, [{"text": "first"}, {"text": "second"}])
+    one = chat(s, [{"text": "first"}, {"text": "second", "delay_ms": 300}])
     r = Stream(s, "/sessions/%s/events" % one)
     a = s.api("POST", "/sessions/%s/messages" % one, {"content": "and now?"})
     want(a.status, 202)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A server of the real binary on a store of its own, and a client for it that knows nothing of it but HTTP.
+import atexit
 import http.client
 import json
 import os
@@ -93,6 +94,7 @@ class Server:
         self.options = options
         self.port = 0
         self.promises = None
+        atexit.register(self.end)
         self.start()
         self.promises = Promises(self.ask("GET", "/openapi.json").json)
 
@@ -111,6 +113,12 @@ class Server:
         self.process.kill()
         self.process.wait()
         self.process.stderr.close()
+
+    def end(self):
+        """Of a case that failed: nothing is left behind."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers that are a page of a list: its rows are written as they are read, and behind them how to go on. */
+#ifndef SERVER_PAGES_H
+#define SERVER_PAGES_H
+
+#include "server/call.h"
+
+struct session_page {
+    struct shape_stream sessions;
+    const char *next_cursor; /* NULL: the last page; may be set while the rows are written */
+};
+struct event_page {
+    struct shape_stream events;
+    int64_t last_seq; /* of the last one; may be set while they are written */
+};
+struct message_page {
+    struct shape_stream messages;
+};
+
+extern const struct shape shape_session_page, shape_event_page, shape_message_page;
+
+/* Answers with a page, unless its rows could not be read: `code` says so when they were written. */
+enum tide_code call_reply_page(struct call *c, const struct shape *shape, const void *page, const enum tide_code *code)
+    MUST_CHECK;
+
+#endif
