@@ -8,6 +8,7 @@ ARGS ?=
 FUZZ ?= *
 FUZZ_SECONDS ?= 60
 TORTURE_SECONDS ?= 3600
+SOAK_SECONDS ?= 3600
 
 export BUILD
 SHELL := /bin/bash
@@ -72,6 +73,13 @@ torture: ## the long proof: simulation on all cores for TORTURE_SECONDS
 	@tools/configure plain
 	@$(call ninja,$(BUILD))
 	@tools/torture $(BUILD) $(TORTURE_SECONDS)
+
+.PHONY: soak
+soak: ## the server under use for SOAK_SECONDS: its memory and its descriptors stay flat
+	@tools/setup test
+	@tools/configure plain
+	@$(call ninja,$(BUILD))
+	@TIDE_BIN="$(abspath $(BUILD))/tidemark" TIDEMARK_ORIGIN_KEY='a key for tests alone' python3 tests/server/soak.py $(SOAK_SECONDS)
 
 .PHONY: bench
 bench: build ## measure: make bench ARGS="append"

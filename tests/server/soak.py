@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A server that is used for long: its memory and its descriptors stay where they are. Not a part of `make test`.
 #
-#     TIDE_BIN=build/tidemark python3 tests/server/soak.py [SECONDS]
+#     make soak SOAK_SECONDS=3600
 import http.client
 import json
 import random

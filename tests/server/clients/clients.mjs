@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server through clients that other people wrote: undici for HTTP, eventsource for streams, ws for WebSockets.
+// The server through clients and checkers that other people wrote: undici for HTTP, eventsource for streams, ws for WebSockets, a
+// validator of OpenAPI documents, a parser of Prometheus' text format.
 //
 //     node clients.mjs PORT TOKEN          prints "ok - …" or "not ok - …" for each case
 import assert from 'node:assert/strict';
+import { Validator } from '@seriousme/openapi-schema-validator';
 import { EventSource } from 'eventsource';
+import parsePrometheus from 'parse-prometheus-text-format';
 import { request, Pool } from 'undici';
 import { WebSocket } from 'ws';
 
@@ -123,7 +126,33 @@ const cases = {
     },
 };
 
-for (const [name, run] of Object.entries(cases)) {
+const checks = {
+    'the document is OpenAPI 3.1': async () => {
+        const text = await (await request(`${origin}/openapi.json`, { headers: bearer })).body.json();
+        assert.equal((await new Validator().validate({ ...text, paths: { nothing: 1 } })).valid, false);
+        const result = await new Validator().validate(text);
+        assert.deepEqual(result.errors ?? [], []);
+        assert.equal(result.valid, true);
+    },
+    'the figures are Prometheus\' text format': async () => {
+        const id = (await ask('POST', '/sessions', {})).json.session_id;
+        for (let n = 0; n < 5; n++) await append(id, n);
+        const answer = await request(`${origin}/metrics`, { headers: bearer });
+        const families = new Map(parsePrometheus(await answer.body.text()).map(f => [f.name, f]));
+        assert.match(answer.headers['content-type'], /^text\/plain; version=0\.0\.4/);
+        for (const f of families.values()) {
+            assert.ok(f.help && ['COUNTER', 'GAUGE', 'HISTOGRAM'].includes(f.type), f.name);
+            assert.ok(f.type !== 'COUNTER' || f.name.endsWith('_total'), f.name);
+            for (const m of f.metrics) assert.ok(m.buckets || Number.isFinite(Number(m.value)), f.name);
+        }
+        const { buckets, count } = families.get('tidemark_commit_appends').metrics[0];
+        const counts = Object.values(buckets).map(Number);
+        assert.deepEqual(counts, [...counts].sort((a, b) => a - b));
+        assert.equal(counts.at(-1), Number(count));
+    },
+};
+
+for (const [name, run] of Object.entries({ ...checks, ...cases })) {
     try {
         await run();
         console.log(`ok - ${name}`);
