@@ -141,7 +141,7 @@ def positions_and_cursors_are_checked():
     for value in ('"99"', "1", "W/\"1\"", "*", '"x"', '""', '"-1"', '"1", "2"'):
         a = s.api("POST", "/sessions/one/events", {"kind": "note"}, fields={"If-Match": value})
         want(a.status, 409 if value == '"99"' else 400, (value, a.bytes[:200]))
-    for value in ("", "x" * 300, "\x01", "é"):
+    for value in ("", "x" * 300, "\x01"):
         a = s.api("POST", "/sessions/one/checkpoints", {}, fields={"Idempotency-Key": value.encode("latin-1")})
         want(a.status, 400, value)
 
