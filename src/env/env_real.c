@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -266,15 +267,12 @@ static enum tide_code prepare_to_share(struct env_file *f, size_t bytes, struct 
     return code;
 }
 
-static void *real_share(struct env_file *f, size_t bytes, struct tide_err *err)
+static void *map_shared(struct env_file *f, size_t bytes, struct tide_err *err)
 {
+    bool writes = (fcntl(f->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
     struct stat st;
-    bool writes;
     void *at;
 
-    if (f->shared)
-        return f->shared;
-    writes = (fcntl(f->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
     if (writes && prepare_to_share(f, bytes, err))
         return NULL;
     if (fstat(f->fd, &st) != 0 || st.st_size < (off_t)bytes) {
@@ -282,25 +280,47 @@ static void *real_share(struct env_file *f, size_t bytes, struct tide_err *err)
         return NULL;
     }
     at = mmap(NULL, bytes, PROT_READ | (writes ? PROT_WRITE : 0), MAP_SHARED, f->fd, 0);
-    if (at == MAP_FAILED) {
-        tide_fail_file(err, errno, "share", f->path);
-        return NULL;
+    if (at != MAP_FAILED)
+        return at;
+    tide_fail_file(err, errno, "share", f->path);
+    return NULL;
+}
+
+static void *shared_of(const struct env_file *f)
+{
+    return __atomic_load_n(&f->shared, __ATOMIC_ACQUIRE);
+}
+
+/* Threads that have no lock in common may come for the same file: one of them maps it. */
+static void *real_share(struct env_file *f, size_t bytes, struct tide_err *err)
+{
+    static pthread_mutex_t mapping = PTHREAD_MUTEX_INITIALIZER;
+    void *at = shared_of(f);
+
+    if (at)
+        return at;
+    pthread_mutex_lock(&mapping);
+    at = shared_of(f);
+    if (!at && (at = map_shared(f, bytes, err)) != NULL) {
+        f->shared_bytes = bytes;
+        __atomic_store_n(&f->shared, at, __ATOMIC_RELEASE);
     }
-    f->shared = at;
-    f->shared_bytes = bytes;
+    pthread_mutex_unlock(&mapping);
     return at;
 }
 
 static enum tide_code real_put_word(struct env_file *f, const char word[8], int64_t at, struct tide_err *err)
 {
     uint64_t value;
+    char *shared;
 
     if (f->words <= MAPPED_AFTER && f->words++ == MAPPED_AFTER)
         (void)!real_share(f, (size_t)at + sizeof value, NULL);
-    if (!f->shared || f->shared_bytes < (size_t)at + sizeof value)
+    shared = shared_of(f);
+    if (!shared || f->shared_bytes < (size_t)at + sizeof value)
         return real_pwrite(f, word, sizeof value, at, err);
     memcpy(&value, word, sizeof value);
-    __atomic_store_n((uint64_t *)(void *)((char *)f->shared + at), value, __ATOMIC_SEQ_CST);
+    __atomic_store_n((uint64_t *)(void *)(shared + at), value, __ATOMIC_SEQ_CST);
     return TIDE_OK;
 }
 
