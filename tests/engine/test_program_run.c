@@ -228,9 +228,9 @@ static void one_that_ran_no_program_has_none_to_go_on_with(void **state)
     struct program_run r = new_run(&h);
     tide_session *s = create(*state);
 
-    GIVES(TIDE_INVALID, program_run_from_log(&r, s, &err));
+    GIVES(TIDE_WRONG_STATE, program_run_from_log(&r, s, &err));
     finish(start(s));
-    GIVES(TIDE_INVALID, program_run_from_log(&r, s, &err));
+    GIVES(TIDE_WRONG_STATE, program_run_from_log(&r, s, &err));
     program_run_done(&r);
     tide_session_close(s);
 }
