@@ -114,20 +114,29 @@ enum tide_code user_store_open(const char *url, const struct tide_store_options 
 
 /* ---- held ---- */
 
+/* Also what is looked at from here on: until its run begins, which has a patience of its own. */
+static enum tide_code stay_patient(const struct held *h, tide_session *const *session, enum tide_code code,
+                                   struct tide_err *err)
+{
+    if (!code)
+        session_be_patient(*session, h->told, h->arg);
+    return unless_stopped(h, code, err);
+}
+
 enum tide_code held_create(const struct held *h, tide_store *store, const char *id, const char *fields,
                            tide_session **ret_session, struct tide_err *err)
 {
-    return unless_stopped(h, session_create_held(store, id, fields, h->told, h->arg, ret_session, err), err);
+    return stay_patient(h, ret_session, session_create_held(store, id, fields, h->told, h->arg, ret_session, err), err);
 }
 
 enum tide_code held_open(const struct held *h, tide_store *store, const char *id, tide_session **ret_session,
                          struct tide_err *err)
 {
-    return unless_stopped(h, session_open_held(store, id, h->told, h->arg, ret_session, err), err);
+    return stay_patient(h, ret_session, session_open_held(store, id, h->told, h->arg, ret_session, err), err);
 }
 
 enum tide_code held_append(const struct held *h, tide_session *session, const struct tide_new_event *event,
                            struct tide_err *err)
 {
-    return unless_stopped(h, session_append_held(session, event, h->told, h->arg, err), err);
+    return stay_patient(h, &session, session_append_held(session, event, h->told, h->arg, err), err);
 }

@@ -147,13 +147,25 @@ enum tide_code graph_read(struct store *store, const struct state *state, tide_g
     return code;
 }
 
+struct loading {
+    tide_session *s;
+    tide_graph **ret_graph;
+};
+
+static enum tide_code try_load(void *loading, struct tide_err *err)
+{
+    const struct loading *l = loading;
+    enum tide_code code = session_sync(l->s, err);
+
+    return code ? code : graph_read(l->s->store, l->s->state, l->ret_graph, err);
+}
+
 enum tide_code tide_graph_load(tide_session *s, tide_graph **ret_graph, struct tide_err *err)
 {
-    enum tide_code code;
+    struct loading l = {s, ret_graph};
 
     ERR_LOCAL(err);
-    code = session_sync(s, err);
-    return code ? code : graph_read(s->store, s->state, ret_graph, err);
+    return s->patience.told ? session_hold(s, try_load, &l, err) : try_load(&l, err);
 }
 
 /* ---- values that are stored nowhere ---- */

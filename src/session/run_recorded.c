@@ -24,7 +24,7 @@ enum tide_code tide_session_get_result(tide_session *s, struct tide_text *ret_js
     seq = s->state->ledger.run.end == RUN_OPEN ? 0 : s->state->ledger.run.ended_seq;
     if (!seq)
         return tide_fail_session(err, TIDE_NOT_FOUND, s->head.id, "has no run that has ended");
-    return store_read(s->store, &s->head, seq, seq, take_body, ret_json, err);
+    return session_read(s, &s->head, seq, seq, take_body, ret_json, err);
 }
 
 /* With the command that moves it, as its status has it. */
@@ -53,7 +53,7 @@ enum tide_code tide_session_get_program(tide_session *s, struct tide_text *ret_j
     if (!seq)
         return tide_fail_session(err, TIDE_NOT_FOUND, s->head.id,
                                  "has no recorded program: resume it with the program that created it");
-    return store_read(s->store, &s->head, seq, seq, take_body, ret_json, err);
+    return session_read(s, &s->head, seq, seq, take_body, ret_json, err);
 }
 
 /* ---- steps: finished, and those that a person has to settle ---- */

@@ -90,7 +90,7 @@ void batch_fail(struct batch *b, const struct tide_err *err, struct orphans *o, 
     b->err = *err;
     if (b->flags & (BATCH_INPUT | BATCH_DELETE))
         return;
-    if ((b->flags & BATCH_RELEASE && !b->owner) || (b->flags & BATCH_ACQUIRE && err->code == TIDE_UNKNOWN))
+    if (b->flags & BATCH_ACQUIRE ? err->code == TIDE_UNKNOWN : b->flags & BATCH_RELEASE && !b->owner)
         orphan_note(o, b->session, epoch, from_ms);
     if (!b->owner)
         return;

@@ -102,8 +102,10 @@ static void untake_lease(struct files_store *s, struct part *p, bool unknown)
         return;
     if (lease_read(s, p->l->id, &now, &err) == TIDE_OK &&
         (strcmp(now.boot, p->lease.boot) != 0 || now.epoch != p->lease.epoch))
-        return; /* it never came to that */
-    if (unknown) {
+        return;         /* it never came to that */
+    if (p->before_lost) /* else it would be ours once more, and the one that is noted is another */
+        p->before.boot[0] = 0;
+    if (unknown || p->before_lost) {
         p->before.there = p->before.live = true;
         p->before.wake_ms = 0;
     }

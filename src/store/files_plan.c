@@ -140,6 +140,7 @@ static struct part *part_for(struct parts *all, const char *id)
         p->code = find_lease(p, s, &p->err);
     p->lease.made = p->locked; /* whatever is written of it from now on */
     p->before = p->lease;
+    p->before_lost = strcmp(p->before.boot, s->base.boot_id) == 0 && orphan_is(&s->orphans, id, p->before.epoch);
     p->h = p->l->h;
     p->vouched = p->l->vouched;
     return p;

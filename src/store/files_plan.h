@@ -11,6 +11,7 @@ struct part {
     struct head h;            /* as it will be */
     struct files_lease lease; /* … and the lease */
     struct files_lease before;
+    bool before_lost;   /* it is an orphan of this process */
     bool took, changed; /* it is new here; it is another than on disk */
     bool first;         /* it was written before the lines */
     bool reveal, locked;
