@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "cli/error_hints.h"
+#include "cli/graph/graph_set.h"
 #include "cli/report.h"
 #include "engine/shapes.h"
 
@@ -155,12 +156,20 @@ static enum tide_code print_result(struct resuming *r, enum tide_code code, stru
     return print_program(r, code, err);
 }
 
+static void hide_given(struct cli *cli, const struct resuming *r)
+{
+    AUTO(mem_freep) const char **sets = r->core.memory.len ? args_all(&cli->args, "set") : NULL;
+
+    graph_set_hide(sets, cli->store);
+}
+
 enum tide_code resume_and_print(struct cli *cli, struct resuming *r, struct tide_err *err)
 {
     if (r->token_fd >= 0 && check_fd(r->token_fd, "--token-fd", err))
         return err->code;
     if (r->core.ask.dry_run ? cli_store_open(cli, NEED_READ, 0, err) : cli_store_open_held(cli, NEED_WRITE, err))
         return err->code;
+    hide_given(cli, r);
     begin_resume(cli, r);
     return print_result(r, resume_session(&r->core, err), err);
 }

@@ -8,7 +8,8 @@
 #include "engine/store_url.h"
 #include "env/env.h"
 #include "env/user_key.h"
-#include "session/session.h"
+#include "session/redact.h"
+#include "session/session_handle.h"
 
 #define FIRST_WITH_ORIGINS 5 /* version of the schema */
 
@@ -110,6 +111,11 @@ enum tide_code user_store_open(const char *url, const struct tide_store_options 
     if (writes)
         hide_key(*ret_store, config);
     return TIDE_OK;
+}
+
+void user_store_hide_variable(tide_store *store, struct str name, const char *variable, bool json)
+{
+    redact_add_variable(store_of(store), name, variable, json);
 }
 
 /* ---- held ---- */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/str.h"
 
 /* An earlier version made the store at this path, which proved no origins: whether all its sessions are the user's own. */
 typedef bool user_store_own_fn(void *arg, const char *path);
@@ -24,6 +25,9 @@ struct held {
 enum tide_code user_store_open(const char *url, const struct tide_store_options *opt, const char *config,
                                user_store_own_fn *own, void *arg, const struct held *held, tide_store **ret_store,
                                struct tide_err *err) MUST_CHECK;
+
+/* The value of this variable, or every text in it where it is JSON, is a secret: it was given to a run by the variable's name. */
+void user_store_hide_variable(tide_store *store, struct str name, const char *variable, bool json);
 
 /* The same as tide_session_create(), _open() and _append(), held. */
 enum tide_code held_create(const struct held *h, tide_store *store, const char *id, const char *fields,

@@ -151,21 +151,35 @@ static bool sounds_secret(struct str name)
     return false;
 }
 
+/* A person says so, or it is a place where a secret may be. */
+static bool is_no_secret(struct str name, const char *value)
+{
+    return is_listed(getenv("TIDEMARK_NOT_SECRET"), name) || (value[0] == '/' && access(value, F_OK) == 0);
+}
+
 void redact_add_environment(struct store *store, char *const *env)
 {
     static const char *const own[] = {"TIDEMARK_IDEMPOTENCY_KEY", NULL}; /* each step is told its own; the log has it */
-    const char *except = getenv("TIDEMARK_NOT_SECRET");
 
     for (; env && *env; env++) {
         const char *equals = strchr(*env, '=');
         struct str name = {*env, equals ? (size_t)(equals - *env) : 0};
 
-        if (!name.len || !sounds_secret(name) || str_eq(name, str_from(own[0])) || is_listed(except, name))
-            continue;
-        if (equals[1] == '/' && access(equals + 1, F_OK) == 0)
-            continue; /* a place where a secret may be is none */
-        (void)!redact_add(store, name, str_from(equals + 1), NULL);
+        if (name.len && sounds_secret(name) && !str_eq(name, str_from(own[0])) && !is_no_secret(name, equals + 1))
+            (void)!redact_add(store, name, str_from(equals + 1), NULL);
     }
+}
+
+void redact_add_variable(struct store *store, struct str name, const char *variable, bool json)
+{
+    const char *value = getenv(variable);
+
+    if (!value || is_no_secret(str_from(variable), value))
+        return;
+    if (json)
+        redact_add_json(store, name, str_from(value));
+    else
+        (void)!redact_add(store, name, str_from(value), NULL);
 }
 
 /* ---- writing anew ---- */

@@ -24,6 +24,9 @@ void redact_add_json(struct store *store, struct str name, struct str json);
 /* The variables whose names hold KEY, TOKEN, SECRET or PASSWORD, but for those that TIDEMARK_NOT_SECRET names. */
 void redact_add_environment(struct store *store, char *const *env);
 
+/* One that was given to a run by its name, whatever that holds; but for those that TIDEMARK_NOT_SECRET names. `json`: every text in it. */
+void redact_add_variable(struct store *store, struct str name, const char *variable, bool json);
+
 /* True: *body held a secret, and is one without it now, in the arena. */
 bool redact_event(struct store *store, struct arena *a, struct str kind, struct str *body);
 void redact_draft(struct store *store, struct draft *d);

@@ -290,7 +290,7 @@ cat >echo.json <<'END'
 END
 # set_gives WANT SET: what the node sees, as JSON.
 set_gives() {
-    VALUE='of $HOME' tidemark run echo.json --set "$2" --json --quiet <value >"$work/.json" 2>/dev/null
+    VALUE='of $ME' tidemark run echo.json --set "$2" --json --quiet <value >"$work/.json" 2>/dev/null
     check_is "--set $2" "$1" \
         "$(sqlite3 :memory: "SELECT json_extract(CAST(readfile('$work/.json') AS TEXT), '$.memory') -> '$.out'")"
 }
@@ -305,7 +305,7 @@ set_gives '{"a":[1,true]}' 'k:={"a": [1, true]}'
 set_gives '"from a file"' 'k=@value'
 set_gives '[1,2]' 'k:=@list'
 set_gives '"from a file"' 'k=-'
-set_gives '"of $HOME"' 'k=$VALUE'
+set_gives '"of $ME"' 'k=$VALUE'
 begin s6
 seq=$(last s6)
 refuses_as 'no key' 2 'INVALID|argument||set||' sessions resume s6 --set =x

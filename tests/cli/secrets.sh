@@ -100,6 +100,14 @@ tidemark run given/graph.json --session graph --set 'pass=$DEPLOY_TOKEN' --json 
 check_is 'nodes behind it see what is stored' '[redacted:DEPLOY_TOKEN]' "$(json '$.memory.same' <kept/graph.out | tr -d '=')"
 check_is 'a function is given what is given' "$DEPLOY_TOKEN" "$(json '$.pass' <given/inputs)"
 refuses_as 'and what it was given must be given again' 2 'INVALID|node|graph|c||repeat' sessions resume graph
+GIVEN=given-by-its-name JSON='{"a":["given-inside-of-it"]}' tidemark run given/graph.json --session by-name --title 'of given-by-its-name' --set 'pass=$GIVEN' --set 'more:=$JSON' >kept/by-name.out 2>kept/by-name.err
+check_is 'a function is given what a variable holds, whatever that is called' given-by-its-name "$(json '$.pass' <given/inputs)"
+GIVEN=given-by-its-name tidemark sessions resume by-name --set 'pass=$GIVEN' >kept/by-name2.out 2>kept/by-name2.err
+check_is 'also when it goes on' given-by-its-name "$(json '$.pass' <given/inputs)"
+check_is 'a title that holds it' 'of [redacted:pass]' "$(tidemark sessions show by-name --json | json '$.title')"
+check_is 'and it is nowhere' '' "$(grep -rlaE 'given-by-its-name|given-inside-of-it' kept)"
+GIVEN=no-secret-at-all TIDEMARK_NOT_SECRET=GIVEN tidemark run given/graph.json --session exempt --set 'pass=$GIVEN' >kept/exempt.out 2>kept/exempt.err
+check_is 'unless it is said that it is none' '"no-secret-at-all"' "$(tidemark state exempt | grep -o '"no-secret-at-all"' | head -n 1)"
 ORDINARY=an-ordinary-value tidemark run given/graph.json --session plain --set 'api_key=$ORDINARY' --set pass=1 >kept/plain.out 2>kept/plain.err
 tidemark log append plain --kind note --data '{"a":"an-ordinary-value"}' >/dev/null
 check_is 'what is excluded is known to its run alone' 1 "$(tidemark log show plain | grep -c an-ordinary-value)"

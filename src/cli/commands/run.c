@@ -144,6 +144,7 @@ static enum tide_code check_options(const struct cli *cli, const struct graph_fa
 static enum tide_code run_graph(struct cli *cli, tide_graph *graph, const struct graph_face *f, struct graph_want *want,
                                 struct tide_err *err)
 {
+    AUTO(mem_freep) const char **sets = args_all(&cli->args, "set");
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(graph_run_done) struct graph_run run = GRAPH_RUN_INIT;
     struct tide_graph_result result = {.token = ""};
@@ -153,6 +154,7 @@ static enum tide_code run_graph(struct cli *cli, tide_graph *graph, const struct
 
     if (cli_store_open_held(cli, NEED_CREATE, err))
         return err->code;
+    graph_set_hide(sets, cli->store);
     code = graph_session_open(cli->store, args_text(&cli->args, "session"), args_text(&cli->args, "title"), graph, want,
                               &cli_hold, &session, &made, err);
     if (code)

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "cli/args.h"
 #include "cli/error_hints.h"
+#include "engine/user_store.h"
 
 #define SHOWN 60 /* bytes of a key in a message */
 
@@ -166,6 +167,15 @@ enum tide_code graph_set_read(const char *const *sets, struct buf *ret_json, str
     map_done(&all.seen, NULL);
     buf_cstr(ret_json);
     return code;
+}
+
+void graph_set_hide(const char *const *sets, tide_store *store)
+{
+    struct setting s;
+
+    for (; sets && *sets; sets++)
+        if (!split_setting(*sets, &s, NULL) && s.value[0] == '$' && is_variable(s.value + 1))
+            user_store_hide_variable(store, s.key, s.value + 1, s.json);
 }
 
 void graph_set_done(struct buf *json)

@@ -20,6 +20,9 @@
 /* A list ended by NULL, as one JSON object. TIDE_INVALID names the one that is wrong, never its value. */
 enum tide_code graph_set_read(const char *const *sets, struct buf *ret_json, struct tide_err *err) MUST_CHECK;
 
+/* What KEY=$NAME gives is a secret from here on: the store has just been opened. */
+void graph_set_hide(const char *const *sets, tide_store *store);
+
 /* Wipes it: it may hold secrets. */
 void graph_set_done(struct buf *json);
 
