@@ -442,7 +442,7 @@ static enum tide_code cancel_run(struct call *c, struct tide_err *err)
     if (list.at[0].ended_ms || !info->run_id || strcmp(info->run_id, list.at[0].run_id) != 0)
         return tide_fail_session(err, TIDE_CONFLICT, c->params[0].ptr, "has ended this run already");
     call_close_session(c);
-    if (tide_session_cancel(c->server->store, c->params[0].ptr, c->caller.name, call_text(c, "reason"), 0, &how, err))
+    if (request_cancel(c->server->store, c->params[0].ptr, &c->request, call_text(c, "reason"), 0, &how, err))
         return err->code;
     call_reply(c, &shape_cancelled,
                &(struct command_result){.session_id = c->params[0].ptr, .word = cancelled_word(how)});
@@ -467,13 +467,16 @@ static enum tide_code update(struct call *c, struct tide_err *err)
     struct tide_new_event event;
     tide_session *session;
     int64_t expected, seq;
+    bool is_empty;
 
     json_out_begin(&o, '{');
     for (const struct field *f = update_body; f->name; f++)
         if (call_json(c, f->name).len)
             json_out_kraw(&o, str_from(f->name), call_json(c, f->name));
+    is_empty = body.len == 1;
+    cause_put(&o, &c->request);
     json_out_end(&o, '}');
-    if (body.len == 2)
+    if (is_empty)
         return tide_fail(err, TIDE_INVALID, "nothing is to be changed: give title, agent, task_id or metadata");
     if (check_agent(c, err) || call_expected_seq(c, &expected, err) ||
         call_session(c, TIDE_SESSION_READ, &session, err) || tide_session_check_trust(session, err))

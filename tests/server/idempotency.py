@@ -44,6 +44,7 @@ def every_unsafe_request_has_one_effect():
         ("POST", "/sessions/%s/rollback" % one, {"to": "2"}, "r"),
         ("POST", "/sessions/%s/prune" % one, {"keep": 0}, "p"),
         ("POST", "/sessions/%s/cancel" % one, {}, "x"),
+        ("PATCH", "/sessions/" + one, {"title": "u"}, "u"),
     ]
     answers = [first]
     for method, path, body, key in steps[1:]:
@@ -51,6 +52,8 @@ def every_unsafe_request_has_one_effect():
         want(a.status < 300, True, path + " " + a.bytes.decode())
         answers.append(a)
     before = events(one)
+    updated = events(one, "session.updated")[-1]
+    want(("id" in updated["request"], updated["by"]), (True, s.api("GET", "/tokens").json["tokens"][0]["name"]))
     queue = s.api("GET", "/sessions/%s/queue" % one).json["messages"]
     a = keyed("DELETE", "/sessions/%s/queue/%s" % (one, queue[0]["queue_id"]), key="w")
     want(a.status, 204)
