@@ -417,14 +417,22 @@ struct creating {
     struct caller *ret;
 };
 
+/* Of an argument whose value the message names. */
+static enum tide_code about(struct tide_err *err, const char *argument, enum tide_code code)
+{
+    (void)!tide_about(err, TIDE_SUBJECT_ARGUMENT, argument);
+    return code;
+}
+
 static enum tide_code add_token(struct token_list *list, void *arg, struct tide_err *err)
 {
     struct creating *c = arg;
     struct token t = {.caller = {.scopes = c->scopes, .expires_ms = c->expires_ms}};
 
     if (find_name(list, c->name))
-        return tide_fail_of(err, TIDE_EXISTS, TIDE_SUBJECT_ARGUMENT, "name",
-                            "there is a token '%s' already: revoke it first, or take another name", c->name);
+        return about(err, "name",
+                     tide_fail(err, TIDE_EXISTS,
+                               "there is a token '%s' already: revoke it first, or choose another name", c->name));
     snprintf(t.caller.name, sizeof t.caller.name, "%s", c->name);
     renew(&t, c->secret);
     MEM_ROOM(list->at, list->n, list->cap);
@@ -439,19 +447,21 @@ enum tide_code access_create(const char *name, unsigned scopes, int64_t expires_
     struct creating c = {name, scopes, expires_ms, ret_secret, ret};
 
     if (!is_name(name))
-        return tide_fail_of(
-            err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "name",
-            "'%.80s' is no name of a token: it has 1 to 64 letters, digits, dots, dashes and underscores, and is "
-            "not local, token, deadline, person, node or override",
-            name);
+        return about(
+            err, "name",
+            tide_fail(
+                err, TIDE_INVALID,
+                "'%.80s' is no name of a token: it has 1 to 64 letters, digits, dots, dashes and underscores, and "
+                "is not local, token, deadline, person, node or override",
+                name));
     if (expires_ms && expires_ms <= wall_ms())
-        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "expires", "the token has expired already");
+        return about(err, "expires", tide_fail(err, TIDE_INVALID, "this time is over already"));
     return change_list(add_token, &c, err);
 }
 
 static enum tide_code no_such(const char *name, struct tide_err *err)
 {
-    return tide_fail_of(err, TIDE_NOT_FOUND, TIDE_SUBJECT_ARGUMENT, "name", "there is no token '%.80s'", name);
+    return about(err, "name", tide_fail(err, TIDE_NOT_FOUND, "there is no token '%.80s'", name));
 }
 
 static enum tide_code rotate_token(struct token_list *list, void *arg, struct tide_err *err)

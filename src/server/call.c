@@ -49,9 +49,9 @@ static enum tide_code check_int(const struct field *f, bool is_int, int64_t n, s
     if (is_int && n >= f->min && (!f->max || n <= f->max))
         return TIDE_OK;
     if (f->max)
-        snprintf(why, sizeof why, "is a whole number from %lld to %lld", (long long)f->min, (long long)f->max);
+        snprintf(why, sizeof why, "must be a whole number from %lld to %lld", (long long)f->min, (long long)f->max);
     else
-        snprintf(why, sizeof why, "is a whole number from %lld on", (long long)f->min);
+        snprintf(why, sizeof why, "must be a whole number from %lld on", (long long)f->min);
     return refuse(err, f->name, why);
 }
 
@@ -60,11 +60,11 @@ static enum tide_code check_text(struct arena *a, const struct field *f, struct 
     size_t at;
 
     if (!str_is_utf8(text, &at) || memchr(text.ptr, 0, text.len))
-        return refuse(err, f->name, "is no UTF-8 text");
+        return refuse(err, f->name, "is not UTF-8 text");
     if (f->type == FIELD_ID && !str_is_id(text))
-        return refuse(err, f->name, "is an id: 1 to 64 of [A-Za-z0-9_-], not beginning with a dash");
+        return refuse(err, f->name, "must be an id: 1 to 64 of [A-Za-z0-9_-], not beginning with a dash");
     if (f->type == FIELD_WORD && !is_word(f->words, text))
-        return refuse(err, f->name, arena_printf(a, "is one of: %s", f->words));
+        return refuse(err, f->name, arena_printf(a, "must be one of: %s", f->words));
     return TIDE_OK;
 }
 
@@ -86,7 +86,7 @@ static int check_query(void *arg, struct str name, struct str value)
     else if (f->type == FIELD_INT)
         k->code = check_int(f, is_int, n, k->err);
     else if (f->type == FIELD_BOOL && !str_eq(value, STR("true")) && !str_eq(value, STR("false")))
-        k->code = refuse(k->err, f->name, "is true or false");
+        k->code = refuse(k->err, f->name, "must be true or false");
     else
         k->code = check_text(k->c->arena, f, value, k->err);
     return k->code != TIDE_OK;
@@ -101,19 +101,19 @@ static enum tide_code check_member(struct call *c, const struct field *f, const 
     case FIELD_INT:
         return check_int(f, is_int, n, err);
     case FIELD_BOOL:
-        return v->type == JSON_TRUE || v->type == JSON_FALSE ? TIDE_OK : refuse(err, f->name, "is true or false");
+        return v->type == JSON_TRUE || v->type == JSON_FALSE ? TIDE_OK : refuse(err, f->name, "must be true or false");
     case FIELD_OBJECT:
-        return v->type == JSON_OBJECT ? TIDE_OK : refuse(err, f->name, "is an object");
+        return v->type == JSON_OBJECT ? TIDE_OK : refuse(err, f->name, "must be an object");
     case FIELD_ANY:
         return TIDE_OK;
     case FIELD_TEXTS:
         for (const struct json *t = v->first; v->type == JSON_ARRAY && t; t = t->next)
             if (t->type != JSON_STRING || check_text(c->arena, f, json_text(c->arena, t), err))
-                return refuse(err, f->name, "is a list of texts");
-        return v->type == JSON_ARRAY ? TIDE_OK : refuse(err, f->name, "is a list of texts");
+                return refuse(err, f->name, "must be a list of texts");
+        return v->type == JSON_ARRAY ? TIDE_OK : refuse(err, f->name, "must be a list of texts");
     default:
         return v->type == JSON_STRING ? check_text(c->arena, f, json_text(c->arena, v), err)
-                                      : refuse(err, f->name, "is a text");
+                                      : refuse(err, f->name, "must be a text");
     }
 }
 
@@ -143,9 +143,9 @@ static enum tide_code check_body(struct call *c, struct tide_err *err)
     if (c->http->body.len &&
         json_parse(c->arena, buf_view(&c->http->body),
                    &(struct json_limits){.max_depth = (unsigned)c->server->opt.max_depth}, &v, NULL, err))
-        return tide_wrap(err, "the body is no JSON");
+        return tide_wrap(err, "the body is not JSON");
     if (v && v->type != JSON_OBJECT)
-        return tide_fail(err, TIDE_INVALID, "the body is a JSON object");
+        return tide_fail(err, TIDE_INVALID, "the body must be a JSON object");
     if (v && v->first && !c->route->body)
         return tide_fail(err, TIDE_INVALID, "this address takes no body");
     c->body = v;
@@ -211,7 +211,7 @@ static enum tide_code take_params(struct call *c, struct tide_err *err)
         if (!m)
             return refuse(err, name, "is missing in the payload");
         if (check_member(c, &text, m, &ignored) || !json_text(c->arena, m).len)
-            return refuse(err, name, "is a text that is not empty");
+            return refuse(err, name, "must be a text that is not empty");
         c->params[n] = arena_dup(c->arena, json_text(c->arena, m));
     }
     return TIDE_OK;
@@ -409,7 +409,7 @@ enum tide_code call_expected_seq(struct call *c, int64_t *ret, struct tide_err *
         return TIDE_OK;
     if (field.len < 3 || field.ptr[0] != '"' || field.ptr[field.len - 1] != '"' ||
         !str_to_int64((struct str){field.ptr + 1, field.len - 2}, ret) || *ret < 0)
-        return tide_fail(err, TIDE_INVALID, "If-Match is the last seq in quotes: \"12\"");
+        return tide_fail(err, TIDE_INVALID, "If-Match must be the last seq in quotes, as in \"12\"");
     return TIDE_OK;
 }
 
@@ -548,7 +548,7 @@ static enum tide_code identify(struct call *c, struct tide_err *err)
     struct digest_state d;
 
     if (!c->idempotency_key.len || c->idempotency_key.len > KEY_MAX)
-        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "Idempotency-Key", "has 1 to %d characters",
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "Idempotency-Key", "must have 1 to %d characters",
                             KEY_MAX);
     digest_begin(&d, NULL);
     digest_add_str(&d, str_from(c->caller.id));

@@ -115,7 +115,8 @@ static enum tide_code take_version(struct call *c, const char *name, const char 
     const char *digest = call_text(c, digest_name);
 
     if (!call_json(c, name).len == !digest)
-        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, name, "or %s: give one of them", digest_name);
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, name, "or '%s' is needed, and not both",
+                            digest_name);
     return digest ? stored_graph_load(c->server->store, digest, ret, err) : parse(c, name, ret, err);
 }
 

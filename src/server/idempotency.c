@@ -404,7 +404,7 @@ static enum tide_code claim(struct idempotency *i, struct call *c, enum claimed 
         return begin_entry(i, c, ret, err);
     if (strcmp(e->digest, c->request.digest) != 0)
         return tide_fail_of(err, TIDE_EXISTS, TIDE_SUBJECT_ARGUMENT, "Idempotency-Key",
-                            "this key was used for another request: give each request its own");
+                            ": this key was used for another request: give each request its own");
     if (e->stage == STAGE_ANSWERED)
         return answer_again(i, c, e, err);
     if (e->stage == STAGE_BEGUN) {

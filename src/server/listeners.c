@@ -49,13 +49,15 @@ static enum tide_code add_given(struct listeners *l, const struct listen_options
 /* Whoever sits on the way would read every token. */
 static enum tide_code check_places(const struct listeners *l, struct tide_err *err)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (!l->at[i].place.is_unix && !l->at[i].place.is_loopback && !l->tls)
-            return tide_fail_of(
-                err, TIDE_DENIED, TIDE_SUBJECT_ARGUMENT, "tls",
-                "%s is reached from other machines: that needs TLS, with a certificate that you name or "
-                "with one of its own; or listen on 127.0.0.1",
-                l->at[i].place.address);
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->at[i].place.is_unix || l->at[i].place.is_loopback || l->tls)
+            continue;
+        (void)!tide_fail(err, TIDE_DENIED,
+                         "other machines can reach %s, so it needs TLS, with a certificate that you name or with one "
+                         "of its own; or listen on 127.0.0.1",
+                         l->at[i].place.address);
+        return tide_about(err, TIDE_SUBJECT_ARGUMENT, "tls");
+    }
     return TIDE_OK;
 }
 

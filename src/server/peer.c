@@ -201,7 +201,7 @@ static enum tide_code take_id(struct request *r, const struct json *id, struct t
     int64_t n;
 
     if (!id || !(id->type == JSON_STRING || json_int(id, &n)) || id->raw.len > ID_MAX)
-        return refuse(err, "id", "is a text or a whole number, of at most 128 bytes");
+        return refuse(err, "id", "must be a text or a whole number, of at most 128 bytes");
     r->id = json_source(id);
     return TIDE_OK;
 }
@@ -219,7 +219,7 @@ static enum tide_code take_message(struct request *r, const struct json *v, stru
     const struct json *key = given(v, "idempotency_key"), *seq = given(v, "if_match");
 
     if (v->type != JSON_OBJECT)
-        return tide_fail(err, TIDE_INVALID, "a message is a JSON object");
+        return tide_fail(err, TIDE_INVALID, "a message must be a JSON object");
     if (take_id(r, json_get(v, STR("id")), err) || call_check_members(c, message_fields, v, err))
         return err->code;
     for (const struct field *f = message_fields; f->name; f++)
@@ -240,7 +240,7 @@ static enum tide_code read_message(struct request *r, struct tide_err *err)
     struct json *v = NULL;
 
     if (json_parse(&r->arena, r->text, &limits, &v, NULL, err))
-        return tide_wrap(err, "the message is no JSON");
+        return tide_wrap(err, "the message is not JSON");
     return take_message(r, v, err);
 }
 
@@ -259,12 +259,12 @@ static enum tide_code check_request(struct request *r, struct tide_err *err)
 
     if (!route)
         return tide_fail_of(err, TIDE_NOT_FOUND, TIDE_SUBJECT_ARGUMENT, "action",
-                            "there is no action '%.*s': each operationId of GET /openapi.json is one",
+                            ": there is no action '%.*s': each operationId of GET /openapi.json is one",
                             (int)(r->action.len < 64 ? r->action.len : 64), r->action.ptr);
     c->route = route;
     if (route->flags & (ROUTE_STREAMS | ROUTE_BYTES_IN))
         return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "action",
-                            "'%s' is bytes, which do not go through a WebSocket: %s %s%s", route->action,
+                            ": '%s' is bytes, which do not go through a WebSocket: %s %s%s", route->action,
                             http_method_name(route->method), route->flags & ROUTE_AT_ROOT ? "" : API_ROOT, route->path);
     if (route->flags & ROUTE_OPEN || c->caller.scopes & route->scope)
         return TIDE_OK;

@@ -208,9 +208,9 @@ static enum tide_code may_answer(struct call *c, tide_session *session, const st
         return resume_check_token(session, o->token, err);
     if (o->input && !(c->caller.scopes & SCOPE_ANSWER))
         return tide_fail_of(err, TIDE_DENIED, TIDE_SUBJECT_ARGUMENT, "input",
-                            "an answer needs the scope answer, or the token of the wait");
+                            ": an answer needs the scope answer, or the token of the wait");
     if (o->input && call_on(c, "without_answer"))
-        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "without_answer", "there is an input");
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "without_answer", ": there is an input");
     return TIDE_OK;
 }
 

@@ -134,8 +134,8 @@ static bool check_body_type(struct http_request *q, const struct route *route)
     if ((!has_body && !type.len) || (type.len == strlen(want) && strncasecmp(type.ptr, want, type.len) == 0))
         return true;
     return answer_problem(q, 415, TIDE_INVALID, NULL,
-                          route->flags & ROUTE_BYTES_IN ? "the body is application/x-ndjson"
-                                                        : "the body is application/json");
+                          route->flags & ROUTE_BYTES_IN ? "the body must be application/x-ndjson"
+                                                        : "the body must be application/json");
 }
 
 /* Whoever asks needs no token: the route says so. */

@@ -150,7 +150,7 @@ static enum tide_code follow(struct call *c, const char *session_id, struct tide
 
     if (last.ptr && (!str_to_int64(last, &what.after) || what.after < 0))
         return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "Last-Event-ID",
-                            "is the number of the last event");
+                            "must be the number of the last event");
     s = mem_zero(sizeof *s);
     s->all = !session_id;
     face.arg = s;

@@ -3,6 +3,7 @@
  * The tokens of this server. The file is what counts: what is changed here or by `tidemark access` holds from the next request on, and
  * streams of a token that is gone end within a second. Whoever asks has every scope, so a token never makes one that may do more.
  */
+#include "base/clock.h"
 #include "server/access_view.h"
 #include "server/call.h"
 #include "server/server.h"
@@ -49,17 +50,21 @@ static enum tide_code take_scopes(struct call *c, unsigned *ret, struct tide_err
     *ret = scopes_from(buf_view(&words));
     return *ret && !words.failed
                ? TIDE_OK
-               : tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "scopes", "are of: " SCOPE_WORDS);
+               : tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "scopes", "must be of: " SCOPE_WORDS);
 }
 
 static enum tide_code create_token(struct call *c, struct tide_err *err)
 {
     char secret[ACCESS_SECRET_SIZE];
     struct caller made;
+    int64_t expires_ms = call_int(c, "expires_ms", 0);
     unsigned scopes;
 
-    if (take_scopes(c, &scopes, err) ||
-        access_create(call_text(c, "name"), scopes, call_int(c, "expires_ms", 0), secret, &made, err))
+    if (take_scopes(c, &scopes, err))
+        return err->code;
+    if (expires_ms && expires_ms <= wall_ms())
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "expires_ms", ": this time is over already");
+    if (access_create(call_text(c, "name"), scopes, expires_ms, secret, &made, err))
         return err->code;
     reply_access(c, &made, secret);
     explicit_bzero(secret, sizeof secret);
