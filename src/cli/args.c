@@ -94,7 +94,7 @@ static const char *next_command(void *arg)
     while (*n->command) {
         const struct command *c = *n->command++;
 
-        if (!c->hidden && (n->group ? c->group && strcmp(c->group, n->group->name) == 0 : !c->group))
+        if (n->group ? c->group && strcmp(c->group, n->group->name) == 0 : !c->group)
             return c->name;
     }
     if (n->next_group && n->next_group->name)
@@ -119,7 +119,7 @@ static const char *next_option(void *arg)
 static const struct command *in_a_group(const char *name)
 {
     for (const struct command *const *c = commands; *c; c++)
-        if ((*c)->group && !(*c)->hidden && strcmp((*c)->name, name) == 0)
+        if ((*c)->group && strcmp((*c)->name, name) == 0)
             return *c;
     return NULL;
 }

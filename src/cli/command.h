@@ -85,7 +85,6 @@ struct command {
     const struct opt *options; /* ends with a NULL name; NULL: none */
     const char *help;          /* one line */
     const char *more;          /* further lines for --help; NULL: none */
-    bool hidden;
 };
 
 struct command_group {

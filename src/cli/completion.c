@@ -33,13 +33,13 @@ static const char *words_of(const struct command *c, char buf[64])
     return buf;
 }
 
-/* Calls fn for every option of the global table and of every visible command. */
+/* Calls fn for every option of the global table and of every command. */
 static void each_option(struct out *out, void (*fn)(struct out *out, const struct command *c, const struct opt *o))
 {
     for (const struct opt *o = global_options; o->name; o++)
         fn(out, NULL, o);
     for (const struct command *const *c = commands; *c; c++)
-        for (const struct opt *o = (*c)->hidden ? NULL : (*c)->options; o && o->name; o++)
+        for (const struct opt *o = (*c)->options; o && o->name; o++)
             if (!o->hidden)
                 fn(out, *c, o);
 }
@@ -59,7 +59,7 @@ static void put_valued(struct out *out, const struct command *c, const struct op
 static void put_group_commands(struct out *out, const struct command_group *g)
 {
     for (const struct command *const *c = commands; *c; c++)
-        if ((*c)->group && strcmp((*c)->group, g->name) == 0 && !(*c)->hidden && !strchr((*c)->name, ' '))
+        if ((*c)->group && strcmp((*c)->group, g->name) == 0 && !strchr((*c)->name, ' '))
             outf(out, " %s", (*c)->name);
 }
 
@@ -159,15 +159,13 @@ static void put_cases(struct out *out)
 
     outf(out, "    case $prev in\n    --*|-?)\n    case \"$at $prev\" in\n");
     for (const struct command *const *c = commands; *c; c++)
-        for (const struct opt *o = (*c)->options; o && o->name && !(*c)->hidden; o++)
+        for (const struct opt *o = (*c)->options; o && o->name; o++)
             put_value_case(out, *c, o);
     outf(out, "    esac\n    case \" $prev\" in\n");
     for (const struct opt *o = global_options; o->name; o++)
         put_value_case(out, NULL, o);
     outf(out, "    esac ;;\n    esac\n    case $cur in\n    -*) case $at in\n");
     for (const struct command *const *c = commands; *c; c++) {
-        if ((*c)->hidden)
-            continue;
         outf(out, "    '%s') _tidemark_offer '", words_of(*c, name));
         put_option_names(out, (*c)->options);
         put_option_names(out, global_options);
@@ -192,7 +190,7 @@ static void put_command_list(struct out *out)
     for (const struct command_group *g = command_groups; g->name; g++)
         outf(out, " %s", g->name);
     for (const struct command *const *c = commands; *c; c++)
-        if (!(*c)->group && !(*c)->hidden)
+        if (!(*c)->group)
             outf(out, " %s", (*c)->name);
 }
 
@@ -434,7 +432,7 @@ static void print_fish(struct out *out)
     for (const struct command_group *g = command_groups; g->name; g++)
         put_fish_command(out, "", g->name, g->help);
     for (const struct command *const *c = commands; *c; c++) {
-        if (!(*c)->hidden && !strchr((*c)->name, ' '))
+        if (!strchr((*c)->name, ' '))
             put_fish_command(out, (*c)->group ? (*c)->group : "", (*c)->name, (*c)->help);
         put_fish_operands(out, *c);
     }

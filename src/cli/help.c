@@ -101,7 +101,7 @@ static void print_command(struct out *out, const struct command *c)
 static void print_group_rows(struct out *out, const char *group)
 {
     for (const struct command *const *c = commands; *c; c++)
-        if ((*c)->group && strcmp((*c)->group, group) == 0 && !(*c)->hidden)
+        if ((*c)->group && strcmp((*c)->group, group) == 0)
             print_command(out, *c);
 }
 
@@ -113,15 +113,14 @@ static void print_overview(struct out *out)
     outf(out, "usage: tidemark COMMAND [operands] [options]\n\n"
               "Sessions that cannot be lost: append-only logs with checkpoints, forks and rollback.\n\n");
     for (; *c && !(*c)->group; c++)
-        if (!(*c)->hidden)
-            print_command(out, *c);
+        print_command(out, *c);
     for (const struct command_group *g = command_groups; g->name; g++) {
         outf(out, "\n");
         print_group_rows(out, g->name);
     }
     outf(out, "\n");
     for (; *c; c++)
-        if (!(*c)->group && !(*c)->hidden)
+        if (!(*c)->group)
             print_command(out, *c);
     print_options(out, "Everywhere", global_options);
     outf(out,
@@ -188,8 +187,6 @@ static void print_table(struct out *out)
     for (const struct opt *o = global_options; o->name; o++)
         outf(out, "\t--%s\t%s\n", o->name, o->help ? o->help : "");
     for (const struct command *const *c = commands; *c; c++) {
-        if ((*c)->hidden)
-            continue;
         snprintf(name, sizeof(name), "%s%s%s", (*c)->group ? (*c)->group : "", (*c)->group ? " " : "", (*c)->name);
         outf(out, "%s\t\t%s\n", name, (*c)->help ? (*c)->help : "");
         for (const struct opt *o = (*c)->options; o && o->name; o++)

@@ -59,6 +59,7 @@ while read -r words <&4; do
         cp -a kept.data data
         case $words in
             step | wait | sleep | set | get | checkpoint) (cd world && tidemark exec -- sh -c "$example") ;;
+            serve) (cd world || exit; bash -c "exec $example" & server=$!; wait_for grep -q unix: ../out; kill $server; wait $server) ;; # it ends when it is told to
             'sessions import') (cd world && tidemark sessions delete notes >/dev/null && bash -c "$example") ;;
             *) (cd world && bash -c "$example") ;;
         esac </dev/null >out 2>&1 && got=0 || got=$?

@@ -134,13 +134,13 @@ complete_bash() {
         _tidemark
         printf "%s\n" "${COMPREPLY[@]}" | sort | tr "\n" " "' bash "$@"
 }
-check_is 'bash completes commands' 'schema sessions set sleep state step store ' "$(complete_bash s)"
+check_is 'bash completes commands' 'schema serve sessions set sleep state step store ' "$(complete_bash s)"
 check_is 'bash completes commands of a group' 'checkpoint checkpoints ' "$(complete_bash sessions check)"
 check_is 'bash completes options' '--store ' "$(complete_bash log show --st)"
 check_is 'bash completes values' 'each group ' "$(complete_bash log append a --sync '')"
 check_is 'bash completes session ids' 'a ' "$(complete_bash sessions show '')"
 check_is 'bash completes the commands of a group for help' 'checkpoint checkpoints ' "$(complete_bash help sessions check)"
-check_is 'bash completes the groups for help' 'schema sessions set sleep state step store ' "$(complete_bash help s)"
+check_is 'bash completes the groups for help' 'schema serve sessions set sleep state step store ' "$(complete_bash help s)"
 check_is 'bash offers nothing for help of what is no group' ' ' "$(complete_bash help state '')"
 check_is 'bash completes sessions for exec --session' 'a ' "$(complete_bash exec --session '')"
 check_is 'bash completes keys of the settings' 'max_turns ' "$(complete_bash config set max_tu)"

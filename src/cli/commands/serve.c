@@ -58,8 +58,9 @@ static const struct opt options[] = {
      .type = VALUE_WORD,
      .value = "WHAT",
      .words = "off live all",
-     .help = "which interrupted sessions to resume: off (none), live (those that ran when their process died) or all"},
-    {.name = "jobs", .type = VALUE_INT, .value = "N", .min = 1, .max = 1000, .help = "run at most N sessions at once"},
+     .help = "which interrupted sessions to resume: off (none), live (those that ran when their process died) or all "
+             "(default: $TIDEMARK_AUTO_RESUME, else off); never those that a person stopped"},
+    {.name = "jobs", .type = VALUE_INT, .value = "N", .min = 1, .max = 1000, .help = "run at most N sessions at once (default: 64)"},
     {.name = "stop-within",
      .type = VALUE_DURATION,
      .value = "DURATION",
@@ -353,5 +354,4 @@ const struct command cmd_serve = {
         "It listens on this machine only, unless it has TLS. The first signal stops it: nothing new begins, what runs "
         "is parked,\nand programs go on by themselves; the second one ends it at once. "
         "See tidemark-serve(1).",
-    .hidden = true,
 };
