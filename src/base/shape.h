@@ -53,6 +53,8 @@ struct shape_member {
     const char *words;                                 /* of SHAPE_TEXT: the only values, space separated; NULL: any */
     bool (*has)(const void *data);                     /* false: absent; NULL: by the value */
     void (*put)(struct json_out *o, const void *data); /* writes the value; NULL: by type and offset */
+    /* Reads what `put` wrote, which is not null; false: it is no such value. NULL: by type and offset, or not at all where it has a put. */
+    bool (*take)(struct arena *a, const struct json *v, void *data);
 };
 
 struct shape {
@@ -74,6 +76,13 @@ struct shape {
         .name = #NAME, .help = HELP, .members = (const struct shape_member[]){__VA_ARGS__, {.name = NULL}}}
 
 void shape_put(struct json_out *o, const struct shape *shape, const void *data);
+
+/*
+ * The struct that such an object was written from, as far as its members can be read back: the rest of it stays as it is. Texts are the
+ * arena's. What is absent, null or not known is passed over. Elements of a stream are the caller's to read. TIDE_INVALID names a member of another type.
+ */
+enum tide_code shape_read(struct arena *a, const struct shape *shape, const struct json *v, void *data,
+                          struct tide_err *err) MUST_CHECK;
 
 /* The JSON Schema of it (draft 2020-12). */
 void shape_schema(struct json_out *o, const struct shape *shape);

@@ -11,7 +11,7 @@
 
 #include "cli/command.h"
 
-#define ARGS_GLOBALS 12
+#define ARGS_GLOBALS 14
 
 struct arg_value {
     bool given;

@@ -9,6 +9,7 @@
 
 struct settings;
 struct notifier;
+struct remote;
 
 struct cli {
     struct args args;
@@ -16,6 +17,7 @@ struct cli {
     bool logs;                 /* the log is set up */
     tide_store *store;         /* open when the command's row asks for it */
     bool no_store;             /* it could not be opened */
+    struct remote *remote;     /* the server that is asked instead */
     struct notifier *notifier; /* starts what sends notifications; NULL: nobody is to be told */
     int exit_status;           /* of a command that succeeded in saying that something is wrong (doctor); else 0 */
 };

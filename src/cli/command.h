@@ -80,11 +80,13 @@ struct command {
     const char *group; /* "sessions"; NULL: stands alone */
     const char *name;
     enum tide_code (*run)(struct cli *cli, struct tide_err *err);
+    enum tide_code (*remote)(struct cli *cli, struct tide_err *err); /* through a server (remote.h); NULL: not at all */
     enum need need;
     struct operand operands[COMMAND_OPERANDS + 1];
     const struct opt *options; /* ends with a NULL name; NULL: none */
     const char *help;          /* one line */
     const char *more;          /* further lines for --help; NULL: none */
+    bool opens_store; /* by itself, with NEED_NOTHING */
 };
 
 struct command_group {

@@ -106,6 +106,15 @@ const struct opt global_options[] = {
      .value = "URL",
      .help = "the store: sqlite:PATH, files:DIR or the path of a database (default: $TIDEMARK_STORE, else as "
              "configured, else tidemark/tidemark.db in the XDG data directory)"},
+    {.name = "server",
+     .type = VALUE_TEXT,
+     .value = "URL",
+     .help = "work through this server, not on a store: unix:PATH, http://127.0.0.1:PORT or https://HOST:PORT "
+             "(default: $TIDEMARK_SERVER; its token: $TIDEMARK_TOKEN)"},
+    {.name = "pin",
+     .type = VALUE_TEXT,
+     .value = "PIN",
+     .help = "with https: the digest of the server's key, as it printed it (default: $TIDEMARK_SERVER_PIN)"},
     {.name = "key-file",
      .type = VALUE_FILE,
      .value = "FILE",

@@ -16,6 +16,7 @@
 #include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/next_command.h"
+#include "cli/remote.h"
 #include "cli/signals.h"
 #include "terminal/progress.h"
 #include "terminal/wrap.h"
@@ -48,15 +49,18 @@ static enum tide_code run_command(struct cli *cli, struct tide_err *err)
     const struct command *c = cli->args.command;
     enum tide_code code = TIDE_OK;
 
-    if (c->need != NEED_NOTHING)
-        code = cli_store_open(cli, c->need, 0, err);
-    if (!code)
+    if (remote_named(&cli->args))
+        code = remote_run(cli, err);
+    else if (c->need != NEED_NOTHING)
+        code = cli_store_open(cli, c->need, 0, err) ? err->code : c->run(cli, err);
+    else
         code = c->run(cli, err);
     if (code) { /* while it is known what is secret */
         log_clean(err->msg, sizeof(err->msg));
         log_clean(err->detail.name, sizeof(err->detail.name));
     }
     cli_store_close(cli);
+    remote_close(TAKE(cli->remote));
     return code;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "cli/remote.h"
 
 struct rendering {
     struct arena *arena;
@@ -60,14 +61,16 @@ static void put_word(struct rendering *r, const char *option, struct str word, c
 
 #define REPEATED "TIDEMARK_REPEATED" /* for the commands inside a run, whose messages a person reads out here */
 
-static char *own; /* NULL: nothing was given */
+static char *own;      /* NULL: nothing was given */
+static bool to_server; /* only what works through it is offered */
 
 void own_command_init(const struct args *args)
 {
-    static const char *const names[] = {"store", "key-file", "config"};
+    static const char *const names[] = {"store", "server", "pin", "key-file", "config"};
     AUTO(buf_done) struct buf text = BUF_INIT(1 << 20);
     const char *outer = getenv("TIDEMARK_RUN") ? getenv(REPEATED) : NULL;
 
+    to_server = remote_named(args) != NULL;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *value = args_text(args, names[i]);
 
@@ -186,7 +189,12 @@ static void put_checkpoint(struct rendering *r, const struct json *v)
 
 static void put_text(struct rendering *r, const struct json *v)
 {
-    put_given(r, "-p", v, "TEXT");
+    if (!to_server) {
+        put_given(r, "-p", v, "TEXT");
+        return;
+    }
+    buf_add_char(&r->text, ' ');
+    quote_word(&r->text, v->type == JSON_STRING ? arena_dup(r->arena, text_of(r, v)).ptr : "TEXT");
 }
 
 static void put_input(struct rendering *r, const struct json *v)
@@ -301,6 +309,18 @@ static const char *start_words(struct rendering *r)
     return arena_printf(r->arena, "exec %s--session %s -- PROGRAM", how, id);
 }
 
+/* Whether the command that begins with these words works through a server. */
+static bool works_through_server(struct arena *a, const char *words)
+{
+    size_t n = strcspn(words, " ");
+    const char *first = arena_dup(a, (struct str){words, n}).ptr, *rest = words + n + (words[n] == ' ');
+    bool grouped = command_group_find(first) != NULL;
+    const char *second = arena_dup(a, (struct str){rest, strcspn(rest, " ")}).ptr;
+    const struct command *c = command_find(grouped ? first : NULL, grouped ? second : first);
+
+    return c && c->remote;
+}
+
 static void put_command(struct rendering *r)
 {
     static const struct {
@@ -346,6 +366,9 @@ static void put_command(struct rendering *r)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].action == action)
             words = arena_printf(r->arena, rows[i].session ? "%s %s" : "%s", rows[i].words, r->next->session_id);
+    if (to_server && action == TIDE_ACTION_PROMPT)
+        words = arena_printf(r->arena, "sessions send %s", r->next->session_id);
+    r->failed |= to_server && (!words || !works_through_server(r->arena, words)) && action != TIDE_ACTION_REPEAT;
     if (words)
         buf_addf(&r->text, "%s %s", own_command(r->arena), words);
     for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)

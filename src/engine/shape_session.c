@@ -50,6 +50,32 @@ static void put_next(struct json_out *o, const void *data)
     json_out_end(o, ']');
 }
 
+/* Its arguments as they stand there; what is not known here is left out. */
+static bool take_next(struct arena *a, const struct json *v, void *data)
+{
+    struct tide_next *list = arena_zero(a, ((size_t)v->count + 1) * sizeof *list);
+    struct session_row *row = data;
+    size_t n = 0;
+
+    if (v->type != JSON_ARRAY)
+        return false;
+    for (const struct json *one = v->first; one; one = one->next) {
+        int action = tide_action_from(arena_dup(a, json_get_text(a, one, STR("action"))).ptr);
+        const struct json *arguments = json_get(one, STR("arguments"));
+
+        if (action <= 0)
+            continue;
+        list[n++] = (struct tide_next){
+            .action = (enum tide_action)action,
+            .kind = row->info.kind,
+            .session_id = arena_dup(a, json_get_text(a, one, STR("session_id"))).ptr,
+            .arguments = arena_dup(a, arguments ? json_source(arguments) : STR("{}")).ptr,
+        };
+    }
+    row->info.next = list;
+    return true;
+}
+
 /* ---- a row of a list ---- */
 
 static bool has_kind(const void *data)
@@ -72,9 +98,31 @@ static void put_outcome(struct json_out *o, const void *data)
     json_out_str(o, str_from(tide_outcome_name(info_of(data)->outcome)));
 }
 
+#define TAKE_WORD(member, from)                                                                                        \
+    static bool take_##member(struct arena *a, const struct json *v, void *data)                                       \
+    {                                                                                                                  \
+        int word = v->type == JSON_STRING ? from(arena_dup(a, json_text(a, v)).ptr) : -1;                              \
+                                                                                                                       \
+        ((struct session_row *)data)->info.member = (__typeof__(((struct session_row *)data)->info.member))word;       \
+        return word >= 0;                                                                                              \
+    }
+TAKE_WORD(kind, tide_session_kind_from)
+TAKE_WORD(status, tide_status_from)
+TAKE_WORD(outcome, tide_outcome_from)
+TAKE_WORD(on_deadline, tide_on_deadline_from)
+#undef TAKE_WORD
+
 static void put_durability(struct json_out *o, const void *data)
 {
     json_out_str(o, str_from(session_durability(info_of(data))));
+}
+
+/* How many events it was is not said. */
+static bool take_durability(struct arena *a, const struct json *v, void *data)
+{
+    (void)a;
+    ((struct session_row *)data)->info.degraded_events = str_eq(v->raw, STR("degraded"));
+    return true;
 }
 
 static bool is_interrupted(const void *data)
@@ -130,6 +178,26 @@ static void put_default(struct json_out *o, const void *data)
     json_out_raw(o, str_from(info_of(data)->default_answer));
 }
 
+static bool take_default(struct arena *a, const struct json *v, void *data)
+{
+    ((struct session_row *)data)->info.default_answer = arena_dup(a, json_source(v)).ptr;
+    return true;
+}
+
+/* The word as the log has it, and what it means here. */
+static bool take_wait_kind(struct arena *a, const struct json *v, void *data)
+{
+    struct tide_session_info *info = &((struct session_row *)data)->info;
+    int kind;
+
+    if (v->type != JSON_STRING)
+        return false;
+    info->wait_word = arena_dup(a, json_text(a, v)).ptr;
+    kind = tide_wait_kind_from(info->wait_word);
+    info->wait_kind = kind > 0 ? (enum tide_wait_kind)kind : TIDE_WAIT_OTHER;
+    return true;
+}
+
 #define AT(member) SHAPE_AT(struct session_row, info.member)
 
 static const struct shape shape_parent = {
@@ -148,20 +216,22 @@ const struct shape shape_session = {
         (const struct shape_member[]){
             {"session_id", SHAPE_TEXT, AT(id), 0, "its id"},
             {"kind", SHAPE_TEXT, AT(kind), SHAPE_NULLABLE, "what it is; null: damaged", .words = SHAPE_KINDS,
-             .has = has_kind, .put = put_kind},
+             .has = has_kind, .put = put_kind, .take = take_kind},
             {"title", SHAPE_TEXT, AT(title), SHAPE_NULLABLE, "its title"},
             {"agent", SHAPE_TEXT, AT(agent), SHAPE_NULLABLE, "the name of the agent, or the id of the graph"},
             {"agent_id", SHAPE_TEXT, AT(agent_id), SHAPE_NULLABLE, "the id of the agent"},
             {"task_id", SHAPE_TEXT, AT(task_id), SHAPE_NULLABLE, "the task it is for"},
-            {"status", SHAPE_TEXT, AT(status), 0, "its status", .words = TIDE_STATUSES(WORD), .put = put_status},
+            {"status", SHAPE_TEXT, AT(status), 0, "its status", .words = TIDE_STATUSES(WORD), .put = put_status,
+             .take = take_status},
             {"outcome", SHAPE_TEXT, AT(outcome), 0, "how its latest run ended; none: it has not, or there was none",
-             .words = "none completed failed cancelled interrupted", .put = put_outcome},
+             .words = "none completed failed cancelled interrupted", .put = put_outcome, .take = take_outcome},
             {"reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why, in a word"},
             {"why", SHAPE_TEXT, AT(why), 0, "why, in a sentence for people"},
             {"durability", SHAPE_TEXT, AT(degraded_events), 0,
              "degraded: something of its latest run waited in memory while the store could not be written",
-             .words = "full degraded", .put = put_durability},
-            {"next", SHAPE_LIST, AT(next), 0, "what moves it, the likeliest first", .of = &shape_next, .put = put_next},
+             .words = "full degraded", .put = put_durability, .take = take_durability},
+            {"next", SHAPE_LIST, AT(next), 0, "what moves it, the likeliest first", .of = &shape_next, .put = put_next,
+             .take = take_next},
             {"graph_status", SHAPE_TEXT, AT(graph_status), SHAPE_NULLABLE, "its status in the words of graphs"},
             {"graph_error", SHAPE_TEXT, AT(outcome), SHAPE_NULLABLE, "the error that goes with it",
              .words = "interrupted", .has = is_interrupted, .put = put_interrupted},
@@ -227,14 +297,14 @@ static bool has_run(const void *data)
 static const struct shape shape_wait = {
     .members =
         (const struct shape_member[]){
-            {"kind", SHAPE_TEXT, AT(wait_word), 0, "what is waited for"},
+            {"kind", SHAPE_TEXT, AT(wait_word), 0, "what is waited for", .take = take_wait_kind},
             {"name", SHAPE_TEXT, AT(wait_name), SHAPE_NULLABLE, "its name"},
             {"question", SHAPE_TEXT, AT(question), SHAPE_NULLABLE, "what is asked"},
             {"", SHAPE_MEMBERS, .of = &shape_session_wait},
             {"on_deadline", SHAPE_TEXT, AT(on_deadline), SHAPE_NULLABLE, "what happens then",
-             .words = "interrupt default fail", .has = has_deadline, .put = put_on_deadline},
+             .words = "interrupt default fail", .has = has_deadline, .put = put_on_deadline, .take = take_on_deadline},
             {"default", SHAPE_ANY, AT(default_answer), SHAPE_NULLABLE, "the answer that it gives itself then",
-             .has = has_default, .put = put_default},
+             .has = has_default, .put = put_default, .take = take_default},
             {"due_at", SHAPE_TIME, AT(due_ms), SHAPE_NULLABLE, "when a sleep is over"},
             {.name = NULL},
         },

@@ -560,3 +560,22 @@ enum tide_code access_own(char ret_secret[ACCESS_SECRET_SIZE], char *ret_path, s
         close(dir);
     return code;
 }
+
+enum tide_code access_read_own(char ret_secret[ACCESS_SECRET_SIZE], struct tide_err *err)
+{
+    char path[PATH_MAX];
+    struct buf b = BUF_INIT(ACCESS_SECRET_SIZE + 1);
+    struct stat seen;
+    enum tide_code code;
+
+    ret_secret[0] = '\0';
+    if (!user_state_path(OWN_NAME, false, path, sizeof path))
+        return TIDE_OK;
+    code = read_file(path, &b, &seen, err);
+    if (!code)
+        snprintf(ret_secret, ACCESS_SECRET_SIZE, "%.*s", STR_ARG(str_trim(buf_view(&b))));
+    if (b.ptr)
+        sodium_memzero(b.ptr, b.cap);
+    buf_done(&b);
+    return code;
+}

@@ -66,4 +66,7 @@ enum tide_code access_list(access_fn *fn, void *arg, struct tide_err *err) MUST_
 enum tide_code access_own(char ret_secret[ACCESS_SECRET_SIZE], char *ret_path, size_t path_size, struct tide_err *err)
     MUST_CHECK;
 
+/* The same, where there is one; "": there is none. Makes nothing. */
+enum tide_code access_read_own(char ret_secret[ACCESS_SECRET_SIZE], struct tide_err *err) MUST_CHECK;
+
 #endif

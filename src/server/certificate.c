@@ -111,3 +111,14 @@ void certificate_done(struct certificate *c)
     buf_done(&c->pem);
     buf_done(&c->key);
 }
+
+bool certificate_own_pin(char ret[TLS_PIN_SIZE])
+{
+    struct certificate c = {.pem = BUF_INIT(PEM_MAX), .key = BUF_INIT(PEM_MAX)};
+    struct tide_err ignored;
+    bool found = user_state_path(OWN_NAME, false, c.path, sizeof c.path) &&
+                 !read_pem(c.path, PEM_SECRET, &c.pem, &ignored) && !tls_pin(buf_cstr(&c.pem), ret, &ignored);
+
+    certificate_done(&c);
+    return found;
+}

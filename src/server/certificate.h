@@ -21,4 +21,7 @@ enum tide_code certificate_read(const char *file, const char *key_file, const ch
                                 struct certificate *ret, struct tide_err *err) MUST_CHECK;
 void certificate_done(struct certificate *c);
 
+/* The pin of the certificate that a server of this user made for itself. False: there is none. */
+bool certificate_own_pin(char ret[TLS_PIN_SIZE]);
+
 #endif

@@ -165,6 +165,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 const struct command cmd_chat = {
     .name = "chat",
     .run = run,
+    .opens_store = true,
     .options = options,
     .help = "chat with a model that uses tools; a killed chat resumes where it stopped",
     .more = "On a terminal this is a conversation; /help lists the commands. Without a terminal the prompt is -p "

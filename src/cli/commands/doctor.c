@@ -100,6 +100,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 const struct command cmd_doctor = {
     .name = "doctor",
     .run = run,
+    .opens_store = true,
     .options = (const struct opt[]){{.name = "online", .help = "also send the provider one short request"},
                                     {.name = "all", .help = "list every finding, also those that are forgotten"},
                                     {.name = "forget",

@@ -128,6 +128,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 const struct command cmd_exec = {
     .name = "exec",
     .run = run,
+    .opens_store = true,
     .operands = {{"PROGRAM", VALUE_PROGRAM, OPERAND_OPTIONAL},
                  {"ARGS", VALUE_PROGRAM, OPERAND_OPTIONAL | OPERAND_MANY}},
     .options = options,

@@ -158,6 +158,7 @@ const struct command cmd_graph_diff = {
     .group = "graph",
     .name = "diff",
     .run = run,
+    .opens_store = true,
     .operands = {{"OLD", VALUE_FILE, 0}, {"NEW", VALUE_FILE, 0}},
     .options = options,
     .help = "compare two versions of a graph; with --against-live, check unfinished sessions against the new one",

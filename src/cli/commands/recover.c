@@ -440,6 +440,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 const struct command cmd_recover = {
     .name = "recover",
     .run = run,
+    .opens_store = true,
     .options = options,
     .help = "record interrupted runs, missed deadlines and expired tokens; with --run-due, resume what is due",
     .more = "Runs whose process is gone are interrupted, waits past their deadline end, old tokens expire. Each is "

@@ -15,6 +15,7 @@
 #include "cli/graph/graph_set.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "cli/resume_remote.h"
 #include "engine/shapes.h"
 
 #define TOKEN_MAX 256
@@ -288,8 +289,15 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     return code;
 }
 
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    AUTO(resuming_done) struct resuming r = RESUMING_INIT;
+
+    return take_options(cli, &r, err) ? err->code : resume_remote(cli, &r, err);
+}
+
 #define RESUME_COMMAND                                                                                                       \
-    .name = "resume", .run = run, .operands = {{"ID", VALUE_SESSION, 0}}, .options = options,                                \
+    .name = "resume", .run = run, .remote = run_remote, .operands = {{"ID", VALUE_SESSION, 0}}, .options = options,          \
     .help = "answer a pending wait, or resume a session that was interrupted or failed",                                     \
     .more =                                                                                                                  \
         "A program runs again from its start, in its original directory; recorded steps, waits and sleeps return their\n"    \

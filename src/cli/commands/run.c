@@ -199,6 +199,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 const struct command cmd_run = {
     .name = "run",
     .run = run,
+    .opens_store = true,
     .operands = {{"GRAPH", VALUE_FILE, 0}},
     .options = options,
     .help = "run a graph as a session that cannot be lost",

@@ -184,6 +184,7 @@ const struct command cmd_sessions_delete = {
     .group = "sessions",
     .name = "delete",
     .run = run,
+    .opens_store = true,
     .operands = {{"ID", VALUE_SESSION, OPERAND_OPTIONAL}},
     .options = options,
     .help = "delete a session permanently, or all that match filters; refused while forks depend on it",

@@ -332,6 +332,7 @@ const struct command cmd_sessions_import = {
     .group = "sessions",
     .name = "import",
     .run = run_import,
+    .opens_store = true,
     .operands = {{"FILE", VALUE_FILE, OPERAND_OPTIONAL}},
     .help = "import an exported session, all or nothing, and print its id; FILE may be - (the default)",
 };

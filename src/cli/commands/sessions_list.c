@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/remote.h"
 #include "terminal/progress.h"
 #include "cli/session_view.h"
 #include "terminal/table.h"
 #include "engine/session_next.h"
 
-#define SHOWN 50 /* at a terminal, unless --limit says otherwise */
+#define PAGE 1000 /* that a server gives at once */
+#define SHOWN 50  /* at a terminal, unless --limit says otherwise */
 
 static const struct opt options[] = {
     {.name = "status",
@@ -60,10 +62,17 @@ static const struct table_column failed_columns[] = {
     {.head = "ERROR", .gives = true, .drop = 1},
 };
 
+/* Of a server: all of them, because it gives them in another order. */
+struct rows {
+    struct session_row *at;
+    size_t n, cap;
+};
+
 struct listing {
     struct cli *cli;
     const struct tide_list_filter *filter;
-    size_t most; /* that are shown; 0: all */
+    const struct rows *rows; /* NULL: of the store */
+    size_t most;             /* that are shown; 0: all */
     struct json_out *json;
     struct table table;
     size_t n;
@@ -152,12 +161,25 @@ static bool is_of_failed(const char *status)
     return false;
 }
 
+static enum tide_code each_row(struct listing *l, tide_session_info_fn *fn, struct tide_err *err)
+{
+    size_t most = l->filter->limit ? (size_t)l->filter->limit : SIZE_MAX;
+
+    if (!l->rows)
+        return fn == add_json ? session_list_next(l->cli->store, l->filter, fn, l, err)
+                              : tide_session_list(l->cli->store, l->filter, fn, l, err);
+    for (size_t i = 0; i < l->rows->n && i < most; i++)
+        if (fn(l, &l->rows->at[i].info))
+            break;
+    return TIDE_OK;
+}
+
 static void write_rows(struct json_out *o, void *arg)
 {
     struct listing *l = arg;
 
     l->json = o;
-    l->code = session_list_next(l->cli->store, l->filter, add_json, l, l->err);
+    l->code = each_row(l, add_json, l->err);
 }
 
 static void write_ids(struct json_out *o, void *arg)
@@ -165,7 +187,7 @@ static void write_ids(struct json_out *o, void *arg)
     struct listing *l = arg;
 
     l->json = o;
-    l->code = tide_session_list(l->cli->store, l->filter, add_id, l, l->err);
+    l->code = each_row(l, add_id, l->err);
 }
 
 static enum tide_code list_table(struct listing *l, const struct tide_list_filter *filter, struct tide_err *err)
@@ -176,7 +198,7 @@ static enum tide_code list_table(struct listing *l, const struct tide_list_filte
         table_init(&l->table, failed_columns, sizeof(failed_columns) / sizeof(failed_columns[0]));
     else
         table_init(&l->table, columns, sizeof(columns) / sizeof(columns[0]));
-    code = tide_session_list(l->cli->store, filter, is_of_failed(filter->status) ? add_failed : add_row, l, err);
+    code = each_row(l, is_of_failed(filter->status) ? add_failed : add_row, err);
     if (!code && l->n > 0)
         table_print(&l->table, &l->cli->out);
     if (!code && l->most && l->n > l->most)
@@ -188,7 +210,7 @@ static enum tide_code list_table(struct listing *l, const struct tide_list_filte
     return code;
 }
 
-static enum tide_code run(struct cli *cli, struct tide_err *err)
+static enum tide_code print_list(struct cli *cli, const struct rows *rows, struct tide_err *err)
 {
     const struct tide_list_filter filter = {
         .size = sizeof filter,
@@ -201,8 +223,10 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         .order = TIDE_LIST_BY_CHANGE,
     };
     bool table = !cli->out.json && !args_on(&cli->args, "ids");
-    struct listing l = {
-        .cli = cli, .filter = &filter, .most = table && cli->out.tty && !args_on(&cli->args, "limit") ? SHOWN : 0};
+    struct listing l = {.cli = cli,
+                        .filter = &filter,
+                        .rows = rows,
+                        .most = table && cli->out.tty && !args_on(&cli->args, "limit") ? SHOWN : 0};
 
     if (cli->out.json) {
         l.err = err;
@@ -213,14 +237,87 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         return l.code;
     }
     if (args_on(&cli->args, "ids"))
-        return tide_session_list(cli->store, &filter, add_id, &l, err);
+        return each_row(&l, add_id, err);
     return list_table(&l, &filter, err);
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    return print_list(cli, NULL, err);
+}
+
+/* ---- of a server ---- */
+
+/* As a store sorts them: what is damaged comes last; of the same moment the one that was made later comes first. */
+static int by_change(const void *a, const void *b)
+{
+    const struct tide_session_info *x = &((const struct session_row *)a)->info,
+                                   *y = &((const struct session_row *)b)->info;
+    int64_t x_ms = x->status == TIDE_STATUS_DAMAGED ? 0 : x->updated_ms,
+            y_ms = y->status == TIDE_STATUS_DAMAGED ? 0 : y->updated_ms;
+
+    return x_ms != y_ms                     ? (x_ms < y_ms) - (x_ms > y_ms)
+           : x->created_ms != y->created_ms ? (x->created_ms < y->created_ms) - (x->created_ms > y->created_ms)
+                                            : strcmp(y->id, x->id);
+}
+
+static void ask_page(struct cli *cli, const char *after)
+{
+    const struct args *args = &cli->args;
+
+    remote_begin(cli->remote, "GET", "sessions", NULL);
+    remote_param(cli->remote, "status", args_text(args, "status"));
+    remote_param(cli->remote, "kind", args_text(args, "kind"));
+    remote_param(cli->remote, "agent", args_text(args, "agent"));
+    remote_param(cli->remote, "task_id", args_text(args, "task-id"));
+    if (args_on(args, "since"))
+        remote_param_int(cli->remote, "since_ms", args_int(args, "since", 0));
+    remote_param(cli->remote, "after", after);
+    remote_param_int(cli->remote, "limit", PAGE);
+}
+
+static enum tide_code take_page(struct cli *cli, const struct json *page, struct rows *rows, const char **ret_after,
+                                struct tide_err *err)
+{
+    const struct json *list = json_get(page, STR("sessions")), *after = json_get(page, STR("next_cursor"));
+
+    *ret_after = NULL;
+    for (const struct json *one = list ? list->first : NULL; one; one = one->next) {
+        MEM_ROOM(rows->at, rows->n, rows->cap);
+        rows->at[rows->n] = (struct session_row){0};
+        if (remote_take(cli->remote, &shape_session, one, &rows->at[rows->n], err))
+            return err->code;
+        rows->n++;
+    }
+    if (after && after->type == JSON_STRING)
+        *ret_after = arena_dup(remote_arena(cli->remote), json_text(remote_arena(cli->remote), after)).ptr;
+    return TIDE_OK;
+}
+
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    struct rows rows = {NULL, 0, 0};
+    const char *after = NULL;
+    const struct json *page;
+    enum tide_code code = TIDE_OK;
+
+    do {
+        ask_page(cli, after);
+        code = remote_ask(cli->remote, REMOTE_SOON, &page, err);
+        code = code ? code : take_page(cli, page, &rows, &after, err);
+    } while (!code && after);
+    if (rows.n > 1)
+        qsort(rows.at, rows.n, sizeof *rows.at, by_change);
+    code = code ? code : print_list(cli, &rows, err);
+    free(rows.at);
+    return code;
 }
 
 const struct command cmd_sessions_list = {
     .group = "sessions",
     .name = "list",
     .run = run,
+    .remote = run_remote,
     .need = NEED_READ,
     .options = options,
     .help = "list sessions, the one that changed last first",

@@ -100,6 +100,7 @@ const struct command cmd_sessions_new = {
     .group = "sessions",
     .name = "new",
     .run = run,
+    .opens_store = true,
     .options = options,
     .help = "create a session and print its id; create the store if there is none",
 };

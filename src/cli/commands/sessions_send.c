@@ -5,6 +5,7 @@
  * one. In each case it is on disk before anything is said.
  */
 #include "cli/resume.h"
+#include "cli/resume_remote.h"
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
@@ -19,6 +20,7 @@ const struct command cmd_sessions_send = {
     .group = "sessions",
     .name = "send",
     .run = run,
+    .remote = send_remote,
     .operands = {{"ID", VALUE_SESSION, 0}, {"TEXT", VALUE_TEXT, 0}},
     .options = (const struct opt[]){{.name = "queue",
                                      .help = "only queue the message; the next run of the session "

@@ -9,6 +9,7 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/next_command.h"
+#include "cli/remote.h"
 #include "cli/session_view.h"
 #include "engine/session_detail.h"
 
@@ -107,10 +108,27 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     return session_show_detail(session, next_command, cli->out.json ? show_json : show_text, &v, err);
 }
 
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    struct session_detail detail = {.row.command = next_command};
+    struct view v = {.cli = cli, .arena = remote_arena(cli->remote)};
+    struct json *dir = NULL;
+
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), NULL);
+    if (remote_read(cli->remote, REMOTE_SOON, &shape_session_detail, &detail, err))
+        return err->code;
+    if (detail.working_dir.len && !json_parse(v.arena, detail.working_dir, NULL, &dir, NULL, NULL) &&
+        dir->type == JSON_STRING)
+        detail.row.info.working_dir = arena_dup(v.arena, json_text(v.arena, dir)).ptr;
+    (cli->out.json ? show_json : show_text)(&v, &detail);
+    return TIDE_OK;
+}
+
 const struct command cmd_sessions_show = {
     .group = "sessions",
     .name = "show",
     .run = run,
+    .remote = run_remote,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .help = "show a session: its status, the reason, and which process holds it",

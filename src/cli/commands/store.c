@@ -143,6 +143,7 @@ const struct command cmd_store_check = {
     .group = "store",
     .name = "check",
     .run = run_check,
+    .opens_store = true,
     .options = check_options,
     .help = "check the whole store: file, chains, references",
 };

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/next_command.h"
+#include "cli/remote.h"
 #include "cli/session_view.h"
 #include "terminal/wrap.h"
 #include "engine/session_next.h"
@@ -58,9 +59,22 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     return session_show_next(session, cli->out.json ? why_json : why_text, &w, err);
 }
 
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    struct session_why why;
+    struct why w = {.cli = cli};
+
+    if (remote_why(cli, &why, err))
+        return err->code;
+    w.since_ms = why.since_ms;
+    (cli->out.json ? why_json : why_text)(&w, &why.row.info);
+    return TIDE_OK;
+}
+
 const struct command cmd_why = {
     .name = "why",
     .run = run,
+    .remote = run_remote,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .help = "explain in one sentence why a session is in its state, and list the commands that help",

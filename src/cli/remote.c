@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a server is and how it is asked. A request whose connection broke is sent again with the same key, for a while: a server that was
+ * restarted meanwhile says what it had done. Nobody there at all is said at once.
+ */
+#include "cli/remote.h"
+
+#include <poll.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/next_command.h"
+#include "cli/remote_url.h"
+#include "engine/shapes.h"
+#include "net/http_client.h"
+#include "server/access.h"
+#include "terminal/progress.h"
+
+#define ROOT "/api/v1"
+#define TARGET_MAX ((size_t)32 << 10)
+#define BODY_MAX ((size_t)64 << 20)
+#define ANSWER_MAX ((size_t)96 << 20) /* more than a server sends */
+#define HEAD_MAX ((size_t)32 << 10)
+#define CONNECT_MS 10000
+#define ANSWER_MS 120000
+#define AGAIN_MS 15000 /* for so long a request whose connection broke is sent again */
+#define PAUSE_MS 50    /* doubled each time */
+#define PAUSE_MAX_MS 2000
+#define KEY_SIZE 33
+
+struct remote {
+    struct arena arena;
+    struct remote_url url;
+    struct http_client *client;
+    char *authorization; /* "Bearer …"; NULL: none */
+    bool has_token;      /* a person named it */
+
+    const char *method; /* of the request */
+    struct buf target, body;
+    struct json_out json;
+    bool has_query, has_body;
+    char key[KEY_SIZE];
+    struct str text; /* of the last answer */
+};
+
+const char *remote_named(const struct args *args)
+{
+    const char *given = args_text(args, "server"), *env = getenv("TIDEMARK_SERVER");
+
+    return given ? given : env && env[0] && !args_text(args, "store") ? env : NULL;
+}
+
+struct arena *remote_arena(struct remote *r)
+{
+    return &r->arena;
+}
+
+/* ---- opening ---- */
+
+/* TIDEMARK_TOKEN, else, where the server is on this machine and by TCP, the token that it keeps for this user. */
+static enum tide_code take_token(struct remote *r, struct tide_err *err)
+{
+    const char *given = getenv("TIDEMARK_TOKEN");
+    char own[ACCESS_SECRET_SIZE] = "";
+
+    r->has_token = given && given[0];
+    if (r->has_token) {
+        for (const char *c = given; *c; c++)
+            if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
+                return tide_fail(err, TIDE_INVALID, "TIDEMARK_TOKEN is no token of a server");
+    } else if (r->url.unix_path || !r->url.is_loopback) {
+        return TIDE_OK;
+    } else if (access_read_own(own, err)) {
+        return err->code;
+    }
+    if (r->has_token || own[0]) {
+        struct buf text = BUF_INIT(HEAD_MAX / 2);
+
+        buf_addf(&text, "Bearer %s", r->has_token ? given : own);
+        if (text.failed)
+            return tide_fail(err, TIDE_INVALID, "TIDEMARK_TOKEN is no token of a server");
+        r->authorization = buf_take(&text);
+    }
+    explicit_bzero(own, sizeof own);
+    return TIDE_OK;
+}
+
+static enum tide_code open_remote(const struct args *args, struct remote **ret, struct tide_err *err)
+{
+    struct remote *r = mem_zero(sizeof *r);
+
+    r->arena = (struct arena)ARENA_INIT;
+    r->target = (struct buf)BUF_INIT(TARGET_MAX);
+    r->body = (struct buf)BUF_INIT(BODY_MAX);
+    *ret = r;
+    if (remote_url_read(&r->arena, remote_named(args), args_text(args, "pin"), &r->url, err) || take_token(r, err))
+        return err->code;
+    r->client = http_client_new(&(struct http_client_options){.unix_path = r->url.unix_path,
+                                                              .host = r->url.host,
+                                                              .port = r->url.port,
+                                                              .tls = r->url.tls,
+                                                              .pin = r->url.pin,
+                                                              .connect_ms = CONNECT_MS,
+                                                              .head_max = HEAD_MAX,
+                                                              .body_max = ANSWER_MAX,
+                                                              .stop = &stop_signal});
+    return TIDE_OK;
+}
+
+void remote_close(struct remote *r)
+{
+    if (!r)
+        return;
+    http_client_free(r->client);
+    if (r->authorization)
+        sodium_memzero(r->authorization, strlen(r->authorization));
+    free(r->authorization);
+    if (r->body.ptr)
+        sodium_memzero(r->body.ptr, r->body.cap);
+    buf_done(&r->body);
+    buf_done(&r->target);
+    arena_done(&r->arena);
+    free(r);
+}
+
+/* What a run asks of its own process, and what needs neither, works as ever when only the environment names a server. */
+static bool needs_store(const struct command *c)
+{
+    return c->need != NEED_NOTHING || c->opens_store;
+}
+
+enum tide_code remote_run(struct cli *cli, struct tide_err *err)
+{
+    const struct command *c = cli->args.command;
+    bool given = args_text(&cli->args, "server") != NULL;
+
+    if (given && args_text(&cli->args, "store"))
+        return args_refuse(err, "server", "--server and --store: give one of them");
+    if (!c->remote && (given || needs_store(c)))
+        return args_refuse(err, "server", "`tidemark %s%s%s` does not work through a server: %s",
+                           c->group ? c->group : "", c->group ? " " : "", c->name,
+                           given ? "omit --server, and name the store with --store"
+                                 : "unset TIDEMARK_SERVER, or name the store with --store");
+    if (!c->remote)
+        return c->run(cli, err);
+    if (open_remote(&cli->args, &cli->remote, err))
+        return err->code;
+    return c->remote(cli, err);
+}
+
+enum tide_code remote_check_options(const struct cli *cli, const char *const *names, struct tide_err *err)
+{
+    for (; *names; names++)
+        if (args_on(&cli->args, *names))
+            return args_refuse(err, *names, "--%s works on a store only: omit it, or name the store with --store",
+                               *names);
+    return TIDE_OK;
+}
+
+/* ---- a request ---- */
+
+static void add_escaped(struct buf *out, const char *text)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~";
+
+    for (; *text; text++)
+        if (strchr(plain, *text))
+            buf_add_char(out, *text);
+        else
+            buf_addf(out, "%%%02X", (unsigned char)*text);
+}
+
+void remote_begin(struct remote *r, const char *method, ...)
+{
+    unsigned char random[(KEY_SIZE - 1) / 2];
+    const char *segment;
+    va_list segments;
+
+    r->method = method;
+    r->has_query = r->has_body = false;
+    buf_clear(&r->target);
+    buf_clear(&r->body);
+    buf_add_str(&r->target, STR(ROOT));
+    va_start(segments, method);
+    while ((segment = va_arg(segments, const char *))) {
+        buf_add_char(&r->target, '/');
+        add_escaped(&r->target, segment);
+    }
+    va_end(segments);
+    randombytes_buf(random, sizeof random);
+    hex_encode(r->key, random, sizeof random);
+}
+
+void remote_param(struct remote *r, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    buf_add_char(&r->target, r->has_query ? '&' : '?');
+    r->has_query = true;
+    add_escaped(&r->target, name);
+    buf_add_char(&r->target, '=');
+    add_escaped(&r->target, value);
+}
+
+void remote_param_int(struct remote *r, const char *name, int64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    remote_param(r, name, text);
+}
+
+struct json_out *remote_body(struct remote *r)
+{
+    if (!r->has_body) {
+        r->json = json_out_to(&r->body);
+        json_out_begin(&r->json, '{');
+        r->has_body = true;
+    }
+    return &r->json;
+}
+
+void remote_body_text(struct remote *r, const char *name, const char *value)
+{
+    if (value)
+        json_out_kstr(remote_body(r), str_from(name), str_from(value));
+}
+
+void remote_body_flag(struct remote *r, const char *name, bool value)
+{
+    if (value)
+        json_out_kbool(remote_body(r), str_from(name), true);
+}
+
+static void end_body(struct remote *r)
+{
+    if (r->has_body && r->body.len)
+        json_out_end(&r->json, '}');
+    r->has_body = false;
+}
+
+/* ---- sending it ---- */
+
+static bool changes_something(const struct remote *r)
+{
+    return strcmp(r->method, "GET") != 0;
+}
+
+static enum tide_code send_once(struct remote *r, struct http_ask *ask, struct http_reply *reply, enum http_lost *lost,
+                                struct tide_err *err)
+{
+    const char *fields[9];
+    size_t n = 0;
+
+    fields[n++] = "Accept";
+    fields[n++] = ask->take ? "text/event-stream" : "application/json";
+    if (r->authorization) {
+        fields[n++] = "Authorization";
+        fields[n++] = r->authorization;
+    }
+    if (changes_something(r)) {
+        fields[n++] = "Idempotency-Key";
+        fields[n++] = r->key;
+    }
+    fields[n] = NULL;
+    ask->method = r->method;
+    ask->target = buf_view(&r->target);
+    ask->fields = fields;
+    ask->body = buf_view(&r->body);
+    return http_client_ask(r->client, ask, reply, lost, err);
+}
+
+static bool pause_a_while(int64_t ms)
+{
+    return poll(NULL, 0, (int)ms) == 0 && !stop_signal;
+}
+
+static enum tide_code say_lost(const struct remote *r, enum http_lost lost, bool was_sent, struct tide_err *err)
+{
+    tide_wrap(err, "%s", r->url.text);
+    if (lost == HTTP_NOT_CONNECTED && !was_sent)
+        return tide_wrap_after(err, "start the server there, or name another with --server");
+    if (!changes_something(r))
+        return err->code;
+    err->code = TIDE_UNKNOWN;
+    return tide_wrap_after(err, "whether the request was carried out is not known; give the command again when the "
+                                "session shows that it was not");
+}
+
+/* Sends it until there is an answer, as the bounds at the top say. */
+static enum tide_code send_request(struct remote *r, struct http_ask *ask, struct http_reply *reply,
+                                   struct tide_err *err)
+{
+    int64_t until = 0, pause = PAUSE_MS;
+    bool was_sent = false;
+
+    for (;;) {
+        enum http_lost lost;
+        enum tide_code code;
+
+        *err = (struct tide_err){0};
+        code = send_once(r, ask, reply, &lost, err);
+        if (!code)
+            return TIDE_OK;
+        was_sent |= lost == HTTP_CUT;
+        until = until ? until : monotonic_ms() + AGAIN_MS;
+        if (code == TIDE_CANCELLED)
+            return code;
+        if (lost == HTTP_NOT_LOST)
+            return tide_wrap(err, "%s", r->url.text);
+        if (!was_sent || monotonic_ms() + pause > until)
+            return say_lost(r, lost, was_sent, err);
+        http_reply_done(reply);
+        if (!pause_a_while(pause))
+            return tide_fail(err, TIDE_CANCELLED, "stopped");
+        pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
+    }
+}
+
+/* ---- the answer ---- */
+
+static enum tide_code no_answer(const struct remote *r, int status, struct tide_err *err)
+{
+    return tide_fail(err, TIDE_IO, "%s: what answers there (status %d) is no server of Tidemark", r->url.text, status);
+}
+
+/* A problem document holds the error that the same command would have had on the store. */
+static enum tide_code take_problem(struct remote *r, int status, const struct json *v, struct tide_err *err)
+{
+    const struct json *error = v ? json_get(v, STR("error")) : NULL;
+
+    if (!error || !error_from_json(json_source(error), err))
+        return no_answer(r, status, err);
+    if (status != 401 || err->code != TIDE_DENIED)
+        return err->code;
+    tide_wrap(err, "%s", r->url.text);
+    return tide_wrap_after(
+        err, r->has_token ? "put another one into TIDEMARK_TOKEN"
+                          : "put a token into TIDEMARK_TOKEN: whoever runs the server makes one (access create NAME)");
+}
+
+static bool is_json(const struct http_reply *reply)
+{
+    struct str type = http_reply_field(reply, "Content-Type");
+    const char *end = type.ptr ? memchr(type.ptr, ';', type.len) : NULL;
+
+    type.len = end ? (size_t)(end - type.ptr) : type.len;
+    type = str_trim(type);
+    return str_eq(type, STR("application/json")) || str_eq(type, STR("application/problem+json"));
+}
+
+static enum tide_code take_answer(struct remote *r, const struct http_reply *reply, const struct json **ret,
+                                  struct tide_err *err)
+{
+    static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 32};
+    struct json *v = NULL;
+    struct tide_err ignored;
+
+    *ret = NULL;
+    r->text = arena_dup(&r->arena, str_trim(buf_view(&reply->body)));
+    if (reply->status == 204)
+        return TIDE_OK;
+    if (!is_json(reply) || json_parse(&r->arena, r->text, &limits, &v, NULL, &ignored))
+        return no_answer(r, reply->status, err);
+    if (reply->status < 200 || reply->status > 299)
+        return take_problem(r, reply->status, v, err);
+    *ret = v;
+    return TIDE_OK;
+}
+
+enum tide_code remote_ask(struct remote *r, enum remote_patience patience, const struct json **ret,
+                          struct tide_err *err)
+{
+    struct http_ask ask = {.answer_ms = patience == REMOTE_SOON ? ANSWER_MS : 0};
+    struct http_reply reply;
+    enum tide_code code;
+
+    end_body(r);
+    if (r->target.failed || r->body.failed)
+        return tide_fail(err, TIDE_TOO_BIG, "this is too big for a request to a server");
+    code = send_request(r, &ask, &reply, err);
+    code = code ? code : take_answer(r, &reply, ret, err);
+    http_reply_done(&reply);
+    return code;
+}
+
+enum tide_code remote_take(struct remote *r, const struct shape *shape, const struct json *v, void *data,
+                           struct tide_err *err)
+{
+    if (!v)
+        return no_answer(r, 204, err);
+    return shape_read(&r->arena, shape, v, data, err)
+               ? tide_wrap(err, "%s: the answer is of another version", r->url.text)
+               : TIDE_OK;
+}
+
+enum tide_code remote_read(struct remote *r, enum remote_patience patience, const struct shape *shape, void *data,
+                           struct tide_err *err)
+{
+    const struct json *v;
+
+    return remote_ask(r, patience, &v, err) ? err->code : remote_take(r, shape, v, data, err);
+}
+
+enum tide_code remote_pass(struct cli *cli, enum remote_patience patience, struct tide_err *err)
+{
+    const struct json *v;
+
+    if (remote_ask(cli->remote, patience, &v, err))
+        return err->code;
+    buf_add_str(&cli->out.text, cli->remote->text);
+    out_json_end(&cli->out);
+    return TIDE_OK;
+}
+
+enum tide_code remote_why(struct cli *cli, struct session_why *ret, struct tide_err *err)
+{
+    *ret = (struct session_why){.row.command = next_command};
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "why", NULL);
+    return remote_read(cli->remote, REMOTE_SOON, &shape_why, ret, err);
+}

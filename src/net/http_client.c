@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The socket never blocks: each step waits for it with poll(), until the time of the request is over or somebody wants it to stop. A
+ * kept connection that turns out to be closed is no answer: who asks decides whether the same request may be sent again.
+ */
+#include "net/http_client.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "net/listen.h"
+#include "net/tls_client.h"
+
+#define PIECE ((size_t)64 << 10)
+#define HEAD_MAX ((size_t)64 << 10)
+
+struct http_client {
+    struct http_client_options opt;
+    int fd; /* -1: not connected */
+    struct tls_client *tls;
+    int64_t end_ms; /* of this request, by the monotonic clock; 0: none */
+    enum http_lost lost;
+};
+
+struct http_client *http_client_new(const struct http_client_options *opt)
+{
+    struct http_client *c = mem_zero(sizeof *c);
+
+    c->opt = *opt;
+    c->opt.unix_path = opt->unix_path ? mem_dup(str_from(opt->unix_path)) : NULL;
+    c->opt.host = mem_dup(str_from(opt->host));
+    c->opt.port = mem_dup(str_from(opt->port));
+    c->opt.pin = opt->pin ? mem_dup(str_from(opt->pin)) : NULL;
+    c->fd = -1;
+    return c;
+}
+
+static void disconnect(struct http_client *c)
+{
+    tls_client_free(TAKE(c->tls));
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = -1;
+}
+
+void http_client_free(struct http_client *c)
+{
+    if (!c)
+        return;
+    disconnect(c);
+    free((char *)c->opt.unix_path);
+    free((char *)c->opt.host);
+    free((char *)c->opt.port);
+    free((char *)c->opt.pin);
+    free(c);
+}
+
+/* ---- waiting ---- */
+
+static enum tide_code lose(struct http_client *c, int failed, const char *what, struct tide_err *err)
+{
+    c->lost = HTTP_CUT;
+    return failed ? tide_fail(err, TIDE_IO, "%s: %s", what, strerror(failed))
+                  : tide_fail(err, TIDE_IO, "the connection was closed before there was an answer");
+}
+
+static enum tide_code await(struct http_client *c, short events, struct tide_err *err)
+{
+    for (;;) {
+        struct pollfd p = {.fd = c->fd, .events = events};
+        int64_t left = c->end_ms ? c->end_ms - monotonic_ms() : 1000000;
+        int n;
+
+        if (c->opt.stop && *c->opt.stop)
+            return tide_fail(err, TIDE_CANCELLED, "stopped");
+        if (left <= 0)
+            return tide_fail(err, TIDE_IO, "the server did not answer in time");
+        n = poll(&p, 1, (int)(left < 1000000 ? left : 1000000));
+        if (n > 0)
+            return TIDE_OK;
+        if (n < 0 && errno != EINTR)
+            return tide_fail_errno(err, errno, "wait for the server");
+    }
+}
+
+/* ---- connecting ---- */
+
+static bool is_loopback(const struct addrinfo *at)
+{
+    if (at->ai_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)at->ai_addr)->sin_addr.s_addr) >> 24 == 127;
+    return at->ai_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)at->ai_addr)->sin6_addr);
+}
+
+/* 0, or errno; TIDE_CANCELLED and its like stand in *err. */
+static int connect_to(struct http_client *c, const struct sockaddr *at, socklen_t len, struct tide_err *err)
+{
+    socklen_t size = sizeof(int);
+    int failed = 0, yes = 1;
+
+    c->fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (c->fd < 0)
+        return errno;
+    failed = connect(c->fd, at, len) ? errno : 0;
+    if (failed == EINPROGRESS)
+        failed = await(c, POLLOUT, err)                                        ? ETIMEDOUT
+                 : getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &failed, &size) < 0 ? errno
+                                                                               : failed;
+    if (failed)
+        disconnect(c);
+    else if (at->sa_family != AF_UNIX) {
+        (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        (void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes); /* an answer may take hours */
+    }
+    return failed;
+}
+
+static enum tide_code nobody(struct http_client *c, int failed, struct tide_err *err)
+{
+    if (err->code) /* stopped, or too late */
+        return err->code;
+    c->lost = HTTP_NOT_CONNECTED;
+    return tide_fail(err, TIDE_IO, "no server answers there: %s", strerror(failed));
+}
+
+static enum tide_code connect_unix(struct http_client *c, struct tide_err *err)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int failed;
+
+    if (strlen(c->opt.unix_path) > listen_unix_path_max())
+        return tide_fail(err, TIDE_INVALID, "the path of a socket has at most %zu bytes", listen_unix_path_max());
+    memcpy(at.sun_path, c->opt.unix_path, strlen(c->opt.unix_path));
+    failed = connect_to(c, (const struct sockaddr *)&at, sizeof at, err);
+    return failed ? nobody(c, failed, err) : TIDE_OK;
+}
+
+static enum tide_code connect_tcp(struct http_client *c, struct tide_err *err)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV},
+                    *list = NULL;
+    int failed = getaddrinfo(c->opt.host, c->opt.port, &hints, &list);
+
+    if (failed)
+        return tide_fail(err, failed == EAI_AGAIN ? TIDE_IO : TIDE_NOT_FOUND, "there is no host '%s': %s", c->opt.host,
+                         gai_strerror(failed));
+    for (const struct addrinfo *at = list; at && c->fd < 0 && !err->code; at = at->ai_next) {
+        if (c->opt.tls || is_loopback(at))
+            failed = connect_to(c, at->ai_addr, at->ai_addrlen, err);
+        else
+            (void)tide_fail(err, TIDE_DENIED,
+                            "'%s' is on another machine, and http:// would show the token to everybody in between: "
+                            "use https://",
+                            c->opt.host);
+    }
+    freeaddrinfo(list);
+    return c->fd >= 0 ? TIDE_OK : nobody(c, failed, err);
+}
+
+static enum tide_code shake_hands(struct http_client *c, struct tide_err *err)
+{
+    if (!c->opt.tls)
+        return TIDE_OK;
+    if (tls_client_new(c->fd, c->opt.host, c->opt.pin, &c->tls, err))
+        return err->code;
+    for (;;) {
+        enum tls_step step = tls_client_shake(c->tls, err);
+
+        if (step == TLS_DONE || step == TLS_FAILED)
+            return err->code;
+        if (await(c, step == TLS_WANTS_WRITE ? POLLOUT : POLLIN, err))
+            return err->code;
+    }
+}
+
+static enum tide_code connect_server(struct http_client *c, struct tide_err *err)
+{
+    int64_t end_ms = c->end_ms, until = monotonic_ms() + c->opt.connect_ms;
+
+    c->end_ms = end_ms && end_ms < until ? end_ms : until;
+    err->code = TIDE_OK;
+    if ((c->opt.unix_path ? connect_unix(c, err) : connect_tcp(c, err)) || shake_hands(c, err))
+        disconnect(c);
+    c->end_ms = end_ms;
+    return err->code;
+}
+
+/* ---- bytes ---- */
+
+/* TLS_FAILED: *err. */
+static enum tls_step write_some(struct http_client *c, struct str bytes, size_t *ret_n, struct tide_err *err)
+{
+    ssize_t n;
+
+    if (c->tls)
+        return tls_client_write(c->tls, bytes, ret_n, err);
+    n = send(c->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return TLS_WANTS_WRITE;
+    if (n < 0) {
+        tide_fail(err, TIDE_IO, "send the request: %s", strerror(errno));
+        return TLS_FAILED;
+    }
+    *ret_n = (size_t)n;
+    return TLS_DONE;
+}
+
+static enum tls_step read_some(struct http_client *c, char *room, size_t *ret_n, struct tide_err *err)
+{
+    ssize_t n;
+
+    if (c->tls)
+        return tls_client_read(c->tls, room, PIECE, ret_n, err);
+    n = recv(c->fd, room, PIECE, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return TLS_WANTS_READ;
+    if (n < 0) {
+        tide_fail(err, TIDE_IO, "read the answer: %s", strerror(errno));
+        return TLS_FAILED;
+    }
+    *ret_n = (size_t)n;
+    return n ? TLS_DONE : TLS_CLOSED;
+}
+
+static enum tide_code send_all(struct http_client *c, struct str bytes, struct tide_err *err)
+{
+    while (bytes.len) {
+        size_t n = 0;
+        enum tls_step step = write_some(c, bytes, &n, err);
+
+        if (step == TLS_FAILED) {
+            c->lost = HTTP_CUT;
+            return err->code;
+        }
+        if (step != TLS_DONE && await(c, step == TLS_WANTS_READ ? POLLIN : POLLOUT, err))
+            return err->code;
+        bytes = (struct str){bytes.ptr + n, bytes.len - n};
+    }
+    return TIDE_OK;
+}
+
+/* What the fields of an answer say comes before its body: only one of status 200 is given to who takes pieces. */
+struct taking {
+    const struct http_ask *ask;
+    struct http_reply *reply;
+};
+
+static bool take_piece(void *arg, struct str bytes)
+{
+    const struct taking *t = arg;
+
+    if (t->reply->status == 200)
+        return t->ask->take(t->ask->arg, bytes);
+    buf_add_str(&t->reply->body, bytes);
+    return !t->reply->body.failed;
+}
+
+static enum tide_code receive(struct http_client *c, struct http_reply *r, struct tide_err *err)
+{
+    AUTO(mem_freep) char *room = mem_alloc(PIECE);
+
+    while (!http_reply_is_over(r)) {
+        size_t n = 0, used;
+        enum tls_step step = read_some(c, room, &n, err);
+
+        if (step == TLS_FAILED) {
+            c->lost = HTTP_CUT;
+            return err->code;
+        }
+        if (step == TLS_CLOSED && r->state == REPLY_HEAD && !r->head.len)
+            return lose(c, 0, "", err);
+        if (step == TLS_CLOSED && http_reply_end(r, err)) {
+            c->lost = HTTP_CUT;
+            return err->code;
+        }
+        if (step == TLS_DONE && http_reply_feed(r, (struct str){room, n}, &used, err))
+            return err->code;
+        if (step == TLS_DONE && used < n)
+            r->stays = false; /* what comes behind the answer is nobody's */
+        if ((step == TLS_WANTS_READ || step == TLS_WANTS_WRITE) &&
+            await(c, step == TLS_WANTS_WRITE ? POLLOUT : POLLIN, err))
+            return err->code;
+    }
+    return TIDE_OK;
+}
+
+/* ---- a request ---- */
+
+static void write_host(const struct http_client *c, struct buf *out)
+{
+    bool v6 = strchr(c->opt.host, ':') != NULL, usual = strcmp(c->opt.port, c->opt.tls ? "443" : "80") == 0;
+
+    buf_addf(out, "Host: %s%s%s%s%s\r\n", v6 ? "[" : "", c->opt.host, v6 ? "]" : "",
+             c->opt.unix_path || usual ? "" : ":", c->opt.unix_path || usual ? "" : c->opt.port);
+}
+
+static void write_head(const struct http_client *c, const struct http_ask *ask, struct buf *out)
+{
+    buf_addf(out, "%s ", ask->method);
+    buf_add_str(out, ask->target);
+    buf_add_str(out, STR(" HTTP/1.1\r\n"));
+    write_host(c, out);
+    for (const char *const *f = ask->fields; f && *f; f += 2)
+        buf_addf(out, "%s: %s\r\n", f[0], f[1]);
+    if (ask->body.len)
+        buf_addf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n", ask->body.len);
+    else if (strcmp(ask->method, "GET") != 0)
+        buf_add_str(out, STR("Content-Length: 0\r\n"));
+    buf_add_str(out, STR("\r\n"));
+}
+
+static enum tide_code ask_server(struct http_client *c, const struct http_ask *ask, struct http_reply *r,
+                                 struct tide_err *err)
+{
+    AUTO(buf_done) struct buf head = BUF_INIT(HEAD_MAX);
+
+    write_head(c, ask, &head);
+    if (head.failed)
+        return tide_fail(err, TIDE_TOO_BIG, "the request has more than %zu bytes in its head", HEAD_MAX);
+    if ((c->fd < 0 && connect_server(c, err)) || send_all(c, buf_view(&head), err) || send_all(c, ask->body, err) ||
+        receive(c, r, err))
+        return err->code;
+    return TIDE_OK;
+}
+
+enum tide_code http_client_ask(struct http_client *c, const struct http_ask *ask, struct http_reply *ret,
+                               enum http_lost *ret_lost, struct tide_err *err)
+{
+    struct taking taking = {ask, ret};
+    enum tide_code code;
+
+    http_reply_init(ret, c->opt.head_max, c->opt.body_max);
+    ret->take = ask->take ? take_piece : NULL;
+    ret->arg = &taking;
+    c->end_ms = ask->answer_ms ? monotonic_ms() + ask->answer_ms : 0;
+    c->lost = HTTP_NOT_LOST;
+    code = ask_server(c, ask, ret, err);
+    if (code || !ret->stays)
+        disconnect(c);
+    *ret_lost = c->lost;
+    return code;
+}
