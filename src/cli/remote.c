@@ -42,6 +42,7 @@ struct remote {
     struct json_out json;
     bool has_query, has_body;
     char key[KEY_SIZE];
+    bool met;        /* it has answered: if it is gone, it may come back */
     struct str text; /* of the last answer */
 };
 
@@ -280,9 +281,9 @@ static bool pause_a_while(int64_t ms)
 static enum tide_code say_lost(const struct remote *r, enum http_lost lost, bool was_sent, struct tide_err *err)
 {
     tide_wrap(err, "%s", r->url.text);
-    if (lost == HTTP_NOT_CONNECTED && !was_sent)
+    if (lost == HTTP_NOT_CONNECTED && !was_sent && !r->met)
         return tide_wrap_after(err, "start the server there, or name another with --server");
-    if (!changes_something(r))
+    if (!changes_something(r) || !was_sent)
         return err->code;
     err->code = TIDE_UNKNOWN;
     return tide_wrap_after(err, "whether the request was carried out is not known; give the command again when the "
@@ -302,15 +303,20 @@ static enum tide_code send_request(struct remote *r, struct http_ask *ask, struc
 
         *err = (struct tide_err){0};
         code = send_once(r, ask, reply, &lost, err);
+        r->met |= reply->status != 0;
         if (!code)
             return TIDE_OK;
         was_sent |= lost == HTTP_CUT;
+        if (reply->status) { /* it was cut long after it had been sent: a stream */
+            until = 0;
+            pause = PAUSE_MS;
+        }
         until = until ? until : monotonic_ms() + AGAIN_MS;
         if (code == TIDE_CANCELLED)
             return code;
         if (lost == HTTP_NOT_LOST)
             return tide_wrap(err, "%s", r->url.text);
-        if (!was_sent || monotonic_ms() + pause > until)
+        if ((!was_sent && !r->met) || monotonic_ms() + pause > until)
             return say_lost(r, lost, was_sent, err);
         http_reply_done(reply);
         if (!pause_a_while(pause))
@@ -413,6 +419,83 @@ enum tide_code remote_pass(struct cli *cli, enum remote_patience patience, struc
     buf_add_str(&cli->out.text, cli->remote->text);
     out_json_end(&cli->out);
     return TIDE_OK;
+}
+
+/* ---- server-sent events ---- */
+
+struct events {
+    remote_event_fn *fn;
+    void *arg;
+    struct buf line, name, data;
+    int64_t id;
+    bool ended; /* by fn */
+};
+
+static void take_field(struct events *e, struct str line)
+{
+    const char *colon = memchr(line.ptr, ':', line.len);
+    struct str name = {line.ptr, colon ? (size_t)(colon - line.ptr) : line.len};
+    struct str value = colon ? (struct str){colon + 1, line.len - name.len - 1} : STR("");
+
+    if (value.len && value.ptr[0] == ' ')
+        value = (struct str){value.ptr + 1, value.len - 1};
+    if (str_eq(name, STR("id")) && !str_to_int64(value, &e->id))
+        e->id = 0;
+    else if (str_eq(name, STR("event")))
+        buf_add_str(&e->name, value);
+    else if (str_eq(name, STR("data")))
+        buf_add_str(&e->data, value);
+}
+
+/* Of an event that is whole; one without data is a heartbeat. */
+static void end_event(struct events *e)
+{
+    if (e->data.len && !e->data.failed)
+        e->ended = e->fn(e->arg, e->id, buf_view(&e->name), buf_view(&e->data)) != 0;
+    buf_clear(&e->name);
+    buf_clear(&e->data);
+    e->id = 0;
+}
+
+static bool take_stream(void *arg, struct str bytes)
+{
+    struct events *e = arg;
+
+    while (bytes.len && !e->ended) {
+        const char *end = memchr(bytes.ptr, '\n', bytes.len);
+        size_t n = end ? (size_t)(end - bytes.ptr) : bytes.len;
+
+        buf_add(&e->line, bytes.ptr, n);
+        bytes = (struct str){bytes.ptr + n + (end != NULL), bytes.len - n - (end != NULL)};
+        if (!end)
+            break;
+        if (e->line.len)
+            take_field(e, buf_view(&e->line));
+        else
+            end_event(e);
+        buf_clear(&e->line);
+    }
+    return !e->ended && !e->line.failed && !e->data.failed;
+}
+
+enum tide_code remote_follow(struct remote *r, remote_event_fn *fn, void *arg, struct tide_err *err)
+{
+    struct events e = {
+        .fn = fn, .arg = arg, .line = BUF_INIT(ANSWER_MAX), .name = BUF_INIT(64), .data = BUF_INIT(ANSWER_MAX)};
+    struct http_ask ask = {.take = take_stream, .arg = &e};
+    struct http_reply reply;
+    const struct json *ignored;
+    enum tide_code code = send_request(r, &ask, &reply, err);
+
+    if (!code && reply.status != 200)
+        code = take_answer(r, &reply, &ignored, err);
+    if (!code && (e.line.failed || e.data.failed))
+        code = tide_fail(err, TIDE_TOO_BIG, "%s: an event is too big", r->url.text);
+    http_reply_done(&reply);
+    buf_done(&e.line);
+    buf_done(&e.name);
+    buf_done(&e.data);
+    return code;
 }
 
 enum tide_code remote_why(struct cli *cli, struct session_why *ret, struct tide_err *err)

@@ -11,7 +11,7 @@
 #include "cli/error_hints.h"
 #include "cli/next_command.h"
 #include "cli/options.h"
-#include "cli/remote.h"
+#include "cli/remote_log.h"
 #include "cli/report.h"
 #include "cli/resume.h"
 #include "engine/session_detail.h"
@@ -81,23 +81,15 @@ static bool is_end(const struct json *event)
 /* The event with which its run ended; *ret NULL: there is none. */
 static enum tide_code find_end(struct ending *e, const struct json **ret, struct tide_err *err)
 {
-    int64_t after = e->accepted.seq > 0 ? e->accepted.seq - 1 : 0, last = e->detail.row.info.last_seq;
-    const struct json *page, *events;
+    struct remote_log log = {.session_id = e->accepted.session_id,
+                             .after = e->accepted.seq > 0 ? e->accepted.seq - 1 : 0};
+    const struct json *events;
 
     *ret = NULL;
-    while (after < last) {
-        remote_begin(e->remote, "GET", "sessions", e->accepted.session_id, "log", NULL);
-        remote_param_int(e->remote, "after", after);
-        if (remote_ask(e->remote, REMOTE_SOON, &page, err))
-            return err->code;
-        events = json_get(page, STR("events"));
-        if (!events || !events->first)
-            return TIDE_OK;
+    while (!remote_log_page(e->remote, &log, &events, err) && events)
         for (const struct json *one = events->first; one; one = one->next)
             *ret = is_end(one) ? one : *ret;
-        after = json_get_int(page, STR("last_seq"), last);
-    }
-    return TIDE_OK;
+    return err->code;
 }
 
 static void put_bytes(struct out *out, struct str text)
@@ -147,7 +139,7 @@ static void say_failed(struct ending *e, const struct json *end)
     struct arena *a = remote_arena(e->remote);
     bool cancelled = info->outcome == TIDE_OUTCOME_CANCELLED;
     const char *how = how_on(a, info->id, info->next);
-    const char *message = cancelled            ? arena_printf(a, "session %s was cancelled", info->id)
+    const char *message = cancelled             ? arena_printf(a, "session %s was cancelled", info->id)
                           : info->error_message ? info->error_message
                                                 : info->why;
     struct tide_err failed = {.code = TIDE_OK};
@@ -294,9 +286,10 @@ static void add_request(struct remote *r, struct resuming *given, const char *in
 
 enum tide_code resume_remote(struct cli *cli, struct resuming *r, struct tide_err *err)
 {
-    static const char *const local[] = {"dry-run", "on-store-error", "request-id", "graph", "map",
-                                        "checkpoint-config", "parallel", "provider", "model", "base-url",
-                                        "script", "keep-pause", "yes", "output", "request-fd", "unattended", NULL};
+    static const char *const local[] = {
+        "dry-run",  "on-store-error", "request-id", "graph",      "map",    "checkpoint-config",
+        "parallel", "provider",       "model",      "base-url",   "script", "keep-pause",
+        "yes",      "output",         "request-fd", "unattended", NULL};
     AUTO(buf_done) struct buf room = BUF_INIT((size_t)16 << 20);
     const char *input;
     struct ending e;

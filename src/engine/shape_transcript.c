@@ -17,6 +17,35 @@ static void put_outcome(struct json_out *o, const void *data)
     json_out_str(o, str_from(transcript_outcome_word(((const struct transcript_entry *)data)->outcome)));
 }
 
+/* Which of the words it is, by the function that names them. */
+static bool take_type(struct arena *a, const struct json *v, void *data)
+{
+    struct transcript_entry *e = data;
+
+    (void)a;
+    for (e->type = 0; e->type < TRANSCRIPT_TYPES; e->type++)
+        if (v->type == JSON_STRING && str_eq(v->raw, str_from(transcript_type_word(e->type))))
+            return true;
+    return false;
+}
+
+static bool take_outcome(struct arena *a, const struct json *v, void *data)
+{
+    struct transcript_entry *e = data;
+
+    (void)a;
+    for (e->outcome = TRANSCRIPT_OK; e->outcome <= TRANSCRIPT_INTERRUPTED; e->outcome++)
+        if (v->type == JSON_STRING && str_eq(v->raw, str_from(transcript_outcome_word(e->outcome))))
+            return true;
+    return false;
+}
+
+static bool take_args(struct arena *a, const struct json *v, void *data)
+{
+    ((struct transcript_entry *)data)->args = arena_dup(a, json_source(v)).ptr;
+    return true;
+}
+
 #define OPTIONAL_TEXT(member)                                                                                          \
     static bool has_##member(const void *data)                                                                         \
     {                                                                                                                  \
@@ -43,16 +72,18 @@ const struct shape shape_transcript_entry = {
     .members =
         (const struct shape_member[]){
             {"type", SHAPE_TEXT, AT(type), 0, "what it is",
-             .words = "user assistant tool node question answer run rollback fork forked", .put = put_type},
+             .words = "user assistant tool node question answer run rollback fork forked", .put = put_type,
+             .take = take_type},
             {"seq", SHAPE_INT, AT(seq), 0, "its event"},
             {"ts", SHAPE_TIME, AT(ts_ms), SHAPE_NULLABLE, "when"},
             {"turn", SHAPE_INT, AT(turn), 0, "the turn of the conversation; 0: none"},
             {"node", SHAPE_TEXT, AT(node), SHAPE_NULLABLE, "the node of a graph", .has = has_node},
             {"name", SHAPE_TEXT, AT(name), SHAPE_NULLABLE, "of the tool, step, node, wait or session", .has = has_name},
-            {"args", SHAPE_ANY, AT(args), SHAPE_NULLABLE, "of a tool", .has = has_args, .put = put_args},
+            {"args", SHAPE_ANY, AT(args), SHAPE_NULLABLE, "of a tool", .has = has_args, .put = put_args,
+             .take = take_args},
             {"outcome", SHAPE_TEXT, AT(outcome), SHAPE_NULLABLE, "what became of it",
              .words = "ok failed unknown no_result started continued cancelled interrupted", .has = has_outcome,
-             .put = put_outcome},
+             .put = put_outcome, .take = take_outcome},
             {"text", SHAPE_TEXT, AT(text), 0, "what was said, a result, a question, an error"},
             {"by", SHAPE_TEXT, AT(by), SHAPE_NULLABLE, "who answered; what is waited for; which hook", .has = has_by},
             {"to_seq", SHAPE_INT, AT(to_seq), SHAPE_NULLABLE, "the event that was rolled back to, or forked at",

@@ -123,6 +123,11 @@ struct timeline {
  * returns. */
 enum tide_code timeline_read(tide_session *session, const atomic_int *stop, struct timeline *ret, struct tide_err *err)
     MUST_CHECK;
+
+/* The same from what is known of the session, and events that `each` gives, from its first one on: of a session that is not here. */
+typedef enum tide_code timeline_events_fn(void *from, tide_event_fn *fn, void *arg, struct tide_err *err);
+enum tide_code timeline_fold(const struct tide_session_info *info, timeline_events_fn *each, void *from,
+                             const atomic_int *stop, struct timeline *ret, struct tide_err *err) MUST_CHECK;
 void timeline_done(struct timeline *t);
 
 const char *tl_outcome_word(const struct tl_item *item);

@@ -587,22 +587,34 @@ static void close_last(struct timeline *t)
     }
 }
 
-enum tide_code timeline_read(tide_session *session, const atomic_int *stop, struct timeline *t, struct tide_err *err)
+enum tide_code timeline_fold(const struct tide_session_info *info, timeline_events_fn *each, void *from,
+                             const atomic_int *stop, struct timeline *t, struct tide_err *err)
 {
-    const struct tide_session_info *info;
     enum tide_code code;
 
     memset(t, 0, sizeof(*t));
     t->stop = stop;
-    code = tide_session_get_info(session, &info, err);
-    if (!code)
-        take_info(t, info);
-    code = code ? code : tide_session_read(session, 0, tide_session_first_seq(session), 0, on_event, t, err);
+    take_info(t, info);
+    code = each(from, on_event, t, err);
     if (!code && is_stopped(t))
         return tide_fail(err, TIDE_CANCELLED, "stopped");
     count_steps(t);
     close_last(t);
     return code;
+}
+
+static enum tide_code each_of_log(void *session, tide_event_fn *fn, void *arg, struct tide_err *err)
+{
+    return tide_session_read(session, 0, tide_session_first_seq(session), 0, fn, arg, err);
+}
+
+enum tide_code timeline_read(tide_session *session, const atomic_int *stop, struct timeline *t, struct tide_err *err)
+{
+    const struct tide_session_info *info;
+
+    memset(t, 0, sizeof(*t));
+    return tide_session_get_info(session, &info, err) ? err->code
+                                                      : timeline_fold(info, each_of_log, session, stop, t, err);
 }
 
 void timeline_done(struct timeline *t)

@@ -75,4 +75,10 @@ enum transcript_format { TRANSCRIPT_MARKDOWN, TRANSCRIPT_HTML };
 enum tide_code transcript_write(tide_session *session, enum transcript_format format, const atomic_int *stop,
                                 struct buf *out, struct tide_err *err) MUST_CHECK;
 
+/* The same from what is known of the session, and entries that `each` gives: of a session that is not here. */
+typedef enum tide_code transcript_entries_fn(void *from, transcript_fn *fn, void *arg, struct tide_err *err);
+enum tide_code transcript_write_entries(const struct tide_session_info *info, transcript_entries_fn *each, void *from,
+                                        enum transcript_format format, struct buf *out, struct tide_err *err)
+    MUST_CHECK;
+
 #endif

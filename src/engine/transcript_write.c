@@ -300,27 +300,47 @@ static int on_markdown(void *arg, const struct transcript_entry *e)
 
 /* ---- all of it ---- */
 
-enum tide_code transcript_write(tide_session *session, enum transcript_format format, const atomic_int *stop,
-                                struct buf *out, struct tide_err *err)
+enum tide_code transcript_write_entries(const struct tide_session_info *info, transcript_entries_fn *each, void *from,
+                                        enum transcript_format format, struct buf *out, struct tide_err *err)
 {
-    struct writing w = {.out = out};
+    struct writing w = {.out = out, .info = info};
     char status[STATUS_SIZE], when[TIME_PEOPLE_SIZE];
-    const char *title;
+    const char *title = info->title && *info->title ? info->title : info->id;
     enum tide_code code;
 
-    if (tide_session_get_info(session, &w.info, err))
-        return err->code;
-    title = w.info->title && *w.info->title ? w.info->title : w.info->id;
     if (format == TRANSCRIPT_HTML) {
         html_head(&w, title);
     } else {
         buf_add_str(out, STR("# "));
         markdown_line(out, title);
-        buf_addf(out, "\n\n%s · %s · %s\n\n", w.info->id, session_status(status, w.info),
-                 time_people(when, w.info->created_ms));
+        buf_addf(out, "\n\n%s · %s · %s\n\n", info->id, session_status(status, info),
+                 time_people(when, info->created_ms));
     }
-    code = transcript_read(session, stop, format == TRANSCRIPT_HTML ? on_html : on_markdown, &w, err);
+    code = each(from, format == TRANSCRIPT_HTML ? on_html : on_markdown, &w, err);
     if (!code && format == TRANSCRIPT_HTML)
         buf_add_str(out, STR("</main></body></html>\n"));
     return code;
+}
+
+struct of_session {
+    tide_session *session;
+    const atomic_int *stop;
+};
+
+static enum tide_code each_of_session(void *from, transcript_fn *fn, void *arg, struct tide_err *err)
+{
+    const struct of_session *s = from;
+
+    return transcript_read(s->session, s->stop, fn, arg, err);
+}
+
+enum tide_code transcript_write(tide_session *session, enum transcript_format format, const atomic_int *stop,
+                                struct buf *out, struct tide_err *err)
+{
+    const struct tide_session_info *info;
+    struct of_session from = {session, stop};
+
+    return tide_session_get_info(session, &info, err)
+               ? err->code
+               : transcript_write_entries(info, each_of_session, &from, format, out, err);
 }

@@ -120,12 +120,19 @@ def same(*args, ages=True):
             want(own_command(through.stderr, server), own_command(local.stderr, server), "standard error of %r" % (args,))
 
 
+def same_text(*args):
+    local = s.run(*args)
+    want((local.returncode, bool(local.stdout)), (0, True), local.stderr)
+    for server in SERVERS:
+        want(remote(*args, server=server).stdout, local.stdout, "the text of %r" % (args,))
+
+
 def prepare():
     s.run("sessions", "new", "--id", "log-one", "--title", "A log", "--agent", "someone", "--task-id", "t1")
     s.append("log-one", 5)
     program("waits")
     s.run("exec", "--session", "fails", "--", "sh", "-c", "echo hello; exit 3")
-    s.run("exec", "--session", "fine", "--", "sh", "-c", "tidemark step a -- echo b; tidemark checkpoint --description mark; echo hello")
+    s.run("exec", "--session", "fine", "--", "sh", "-c", "tidemark step a -- echo b; tidemark checkpoint mark; echo hello")
     s.run("sessions", "checkpoint", "log-one", "--description", "for later")
     s.run("sessions", "fork", "log-one", "--at", "3", "--id", "forked")
     s.run("sessions", "send", "--queue", "log-one", "a message\nof two lines")
@@ -146,8 +153,38 @@ def it_prints_what_the_store_prints():
     for one in ("log-one", "waits", "fails", "fine", "forked", talk):
         same("sessions", "show", one)
         same("why", one)
+        same("sessions", "transcript", one)
+        same("sessions", "timeline", one)
+        same("sessions", "checkpoints", one)
+        same("sessions", "checkpoints", one, "--ids")
+        same("sessions", "verify", one)
+        same("log", "show", one)
+        same("state", one)
     same("why", "log")
     same("sessions", "queue", "log-one")
+    same("sessions", "transcript", talk, "--full")
+    for form in ("markdown", "html", "text"):
+        same_text("sessions", "transcript", talk, "--format", form)
+    same("sessions", "timeline", "waits", "--width", "120")
+    same("sessions", "checkpoints", "fine", "--type", "user_checkpoint", "--limit", "1")
+    same("sessions", "checkpoints", "log-one", "--clean", "--all")
+    for one in ("fine", "log-one"):
+        mark = s.run("sessions", "checkpoints", one, "--ids").stdout.split()[-1]
+        same("sessions", "inspect", one, mark)
+        same("sessions", "inspect", one, mark, "--memory")
+        same("state", one, "--at", mark)
+    same("sessions", "verify", "fine", "talk", "log-one")
+    for more in (["--last", "2"], ["--from", "2", "--to", "4"], ["--kind", "run.*"], ["--kind", "memory.set"]):
+        same("log", "show", "log-one", *more)
+    same("log", "show", "forked", "--inherited")
+    same("log", "show", "fine", "--kind", "checkpoint")
+    same_text("state", "log-one", "--at", "3", "--pretty")
+    same("tasks", "list")
+    same("tasks", "list", "--ids")
+    same("tasks", "list", "--state", "REVIEW")
+    same("tasks", "show", "t1")
+    same("tasks", "show", "t2")
+    same("store", "info")
 
 
 def it_fails_as_the_store_does():
@@ -157,6 +194,23 @@ def it_fails_as_the_store_does():
     same("sessions", "list", "--status", "nonsense")
     same("sessions", "queue", "log-one", "--withdraw", "nothing")
     same("cancel", "nobody")
+    same("log", "show", "nobody")
+    same("log", "show", "log-one", "--from", "5", "--to", "2")
+    same("log", "show")
+    same("state", "log-one", "--at", "999")
+    same("sessions", "inspect", "log-one", "nothing")
+    same("sessions", "checkpoints", "nobody")
+    same("sessions", "transcript", "nobody")
+    same("sessions", "timeline", "nobody")
+    same("sessions", "verify", "nobody")
+    same("sessions", "verify")
+    same("sessions", "rollback", "log-one", "--to", "999")
+    same("sessions", "fork", "nobody")
+    same("sessions", "fork", "log-one", "--id", "forked")
+    same("tasks", "show", "nothing")
+    same("tasks", "set", "t1")
+    same("tasks", "set", "t1", "--state", "not a state")
+    same("token", "rotate", "log-one")
     same("resume", "nobody")
     same("sessions", "send", "nobody", "hello")
 

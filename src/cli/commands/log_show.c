@@ -4,14 +4,17 @@
  * twice or left out between two looks: the next look begins behind the last event that was seen, shown or not.
  */
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/remote_log.h"
 #include "terminal/progress.h"
 #include "cli/trust_view.h"
 
 #define PIECE ((size_t)64 << 10)
+#define AGAIN_MS 100
 
 static const struct opt options[] = {
     {.name = "from", .type = VALUE_INT, .value = "SEQ", .min = 1, .help = "from this event on"},
@@ -38,6 +41,19 @@ struct show {
     struct tide_err err;
 };
 
+/* The same JSON on a terminal; a pipe gets the bytes that are stored. */
+static enum tide_code put_line(struct show *s, struct str json, struct tide_err *err)
+{
+    struct buf *text = &s->cli->out.text;
+
+    if (s->cli->out.tty)
+        trust_escape(text, json);
+    else
+        buf_add_str(text, json);
+    buf_add_char(text, '\n');
+    return text->len >= PIECE ? out_flush(&s->cli->out, err) : TIDE_OK;
+}
+
 static enum tide_code put_event(struct show *s, const struct tide_event *ev, struct tide_err *err)
 {
     AUTO(tide_text_done) struct tide_text json = {NULL, 0};
@@ -50,22 +66,20 @@ static enum tide_code put_event(struct show *s, const struct tide_event *ev, str
         json_quote(text, str_from(ev->session_id));
         buf_add_char(text, ',');
     }
-    if (s->cli->out.tty) /* the same JSON; a pipe gets the bytes that are stored */
-        trust_escape(text, (struct str){json.ptr + !s->session, json.len - !s->session});
-    else
-        buf_add(text, json.ptr + !s->session, json.len - !s->session);
-    buf_add_char(text, '\n');
-    return text->len >= PIECE ? out_flush(&s->cli->out, err) : TIDE_OK;
+    return put_line(s, (struct str){json.ptr + !s->session, json.len - !s->session}, err);
+}
+
+static bool is_wanted(const struct show *s, struct str kind)
+{
+    return s->kind_prefix ? str_starts(kind, s->kind) : s->kind.len == 0 || str_eq(kind, s->kind);
 }
 
 static int on_event(void *arg, const struct tide_event *ev)
 {
     struct show *s = arg;
-    struct str k = str_from(ev->kind);
-    bool wanted = s->kind_prefix ? str_starts(k, s->kind) : s->kind.len == 0 || str_eq(k, s->kind);
 
     s->next = s->session ? ev->seq + 1 : ev->pos;
-    if (wanted && put_event(s, ev, &s->err))
+    if (is_wanted(s, str_from(ev->kind)) && put_event(s, ev, &s->err))
         return 1;
     return stop_signal != 0;
 }
@@ -119,10 +133,10 @@ static enum tide_code check_options(const struct args *args, struct tide_err *er
     return TIDE_OK;
 }
 
-static void choose_range(struct show *s)
+static void choose_range(struct show *s, int64_t first, int64_t end)
 {
     const struct args *args = &s->cli->args;
-    int64_t end = tide_session_last_seq(s->session), last = args_int(args, "last", 0);
+    int64_t last = args_int(args, "last", 0);
 
     s->to = args_int(args, "to", 0);
     end = s->to && s->to < end ? s->to : end;
@@ -131,15 +145,22 @@ static void choose_range(struct show *s)
         s->next = end - last + 1;
     if (args_on(args, "inherited"))
         s->flags = TIDE_READ_INHERITED;
-    else if (s->next < tide_session_first_seq(s->session))
-        s->next = tide_session_first_seq(s->session);
+    else if (s->next < first)
+        s->next = first;
+}
+
+static void choose_kind(struct show *s)
+{
+    s->kind = str_from(args_text(&s->cli->args, "kind"));
+    s->kind_prefix = s->kind.len > 0 && s->kind.ptr[s->kind.len - 1] == '*';
+    s->kind.len -= s->kind_prefix;
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(watch_closep) tide_watch *watch = NULL;
-    struct show s = {.cli = cli, .kind = str_from(args_text(&cli->args, "kind"))};
+    struct show s = {.cli = cli};
     enum tide_code code = check_options(&cli->args, err);
 
     if (!code && args_on(&cli->args, "follow"))
@@ -152,9 +173,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     s.session = session;
     s.next = args_int(&cli->args, "after", 0);
     if (session)
-        choose_range(&s);
-    s.kind_prefix = s.kind.len > 0 && s.kind.ptr[s.kind.len - 1] == '*';
-    s.kind.len -= s.kind_prefix;
+        choose_range(&s, tide_session_first_seq(session), tide_session_last_seq(session));
+    choose_kind(&s);
     code = read_new(&s, err);
     if (!code && watch)
         return follow_log(&s, watch, err);
@@ -163,10 +183,79 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     return code;
 }
 
+/* ---- of a server ---- */
+
+static enum tide_code put_remote(struct show *s, const struct json *event, struct tide_err *err)
+{
+    struct arena *a = remote_arena(s->cli->remote);
+
+    s->next = json_get_int(event, STR("seq"), s->next) + 1;
+    return is_wanted(s, json_get_text(a, event, STR("kind"))) ? put_line(s, json_source(event), err) : TIDE_OK;
+}
+
+static enum tide_code read_remote(struct show *s, const char *id, struct tide_err *err)
+{
+    struct remote_log log = {
+        .session_id = id, .after = s->next - 1, .to = s->to, .inherited = s->flags & TIDE_READ_INHERITED};
+    const struct json *events;
+
+    while (!remote_log_page(s->cli->remote, &log, &events, err) && events)
+        for (const struct json *one = events->first; one; one = one->next)
+            if (put_remote(s, one, err))
+                return err->code;
+    return err->code ? err->code : out_flush(&s->cli->out, err);
+}
+
+/* What has an id is an event; a name without an event says that there are no more. */
+static int on_streamed(void *arg, int64_t id, struct str name, struct str data)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct show *s = arg;
+    struct json *event = NULL;
+
+    if (str_eq(name, STR("reset")) || str_eq(name, STR("gone")))
+        return tide_fail_session(&s->err, TIDE_NOT_FOUND, args_operand(&s->cli->args, 0), "was deleted");
+    if (name.len || id < s->next || json_parse(&a, data, NULL, &event, NULL, NULL))
+        return 0;
+    return put_remote(s, event, &s->err) || out_flush(&s->cli->out, &s->err) || (s->to && s->next > s->to);
+}
+
+static enum tide_code follow_remote(struct show *s, const char *id, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    while (!code && !s->err.code && !(s->to && s->next > s->to)) {
+        remote_begin(s->cli->remote, "GET", "sessions", id, "events", NULL);
+        remote_param_int(s->cli->remote, "after", s->next - 1);
+        code = remote_follow(s->cli->remote, on_streamed, s, err);
+        if (!code && !s->err.code)
+            (void)poll(NULL, 0, AGAIN_MS); /* the server has stopped: it may come back */
+    }
+    if (code == TIDE_CANCELLED && stop_signal && !s->cli->out.closed)
+        return TIDE_OK; /* as it is followed on a store */
+    return code ? code : s->err.code ? tide_err_copy(err, &s->err) : TIDE_OK;
+}
+
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    static const char *const local[] = {"all", "after", NULL};
+    struct show s = {.cli = cli};
+    struct session_why why;
+
+    if (check_options(&cli->args, err) || remote_check_options(cli, local, err) || remote_why(cli, &why, err))
+        return err->code;
+    choose_range(&s, why.row.info.first_seq, why.row.info.last_seq);
+    choose_kind(&s);
+    if (read_remote(&s, why.row.info.id, err))
+        return err->code;
+    return args_on(&cli->args, "follow") ? follow_remote(&s, why.row.info.id, err) : TIDE_OK;
+}
+
 const struct command cmd_log_show = {
     .group = "log",
     .name = "show",
     .run = run,
+    .remote = run_remote,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, OPERAND_OPTIONAL}},
     .options = options,

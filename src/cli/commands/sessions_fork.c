@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "cli/cli.h"
+#include "cli/remote.h"
 #include "engine/rollback.h"
 #include "engine/shapes.h"
 
@@ -31,6 +32,14 @@ static enum tide_code make_fork(struct cli *cli, tide_session *session, int64_t 
                              title ? buf_cstr(&fields) : NULL, ret_id, err);
 }
 
+static void say_forked(struct out *out, const struct command_result *r)
+{
+    if (out->json)
+        out_shape(out, &shape_forked, r);
+    else
+        outf(out, "%s\n", r->session_id);
+}
+
 static enum tide_code run_fork(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
@@ -46,12 +55,25 @@ static enum tide_code run_fork(struct cli *cli, struct tide_err *err)
     seq = at ? seq : tide_session_last_seq(session);
     if (make_fork(cli, session, seq, id, err))
         return err->code;
-    if (!cli->out.json) {
-        outf(&cli->out, "%s\n", id);
-        return TIDE_OK;
-    }
-    out_shape(&cli->out, &shape_forked,
-              &(struct command_result){.session_id = id, .parent_id = tide_session_id(session), .seq = seq});
+    say_forked(&cli->out,
+               &(struct command_result){.session_id = id, .parent_id = tide_session_id(session), .seq = seq});
+    return TIDE_OK;
+}
+
+static enum tide_code fork_remote(struct cli *cli, struct tide_err *err)
+{
+    struct command_result r = {0};
+    struct session_why why;
+
+    if (remote_why(cli, &why, err))
+        return err->code;
+    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "fork", NULL);
+    remote_body_text(cli->remote, "at", args_text(&cli->args, "at"));
+    remote_body_text(cli->remote, "session_id", args_text(&cli->args, "id"));
+    remote_body_text(cli->remote, "title", args_text(&cli->args, "title"));
+    if (remote_read(cli->remote, REMOTE_SOON, &shape_forked, &r, err))
+        return err->code;
+    say_forked(&cli->out, &r);
     return TIDE_OK;
 }
 
@@ -59,6 +81,7 @@ const struct command cmd_sessions_fork = {
     .group = "sessions",
     .name = "fork",
     .run = run_fork,
+    .remote = fork_remote,
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = fork_options,
@@ -77,27 +100,55 @@ static const struct opt rollback_options[] = {
     {.name = NULL},
 };
 
+static enum tide_code check_together(const struct args *args, struct tide_err *err)
+{
+    if (args_on(args, "reuse-effects") && args_on(args, "redo-effects"))
+        return args_refuse(err, "reuse-effects",
+                           "sessions rollback: --reuse-effects and --redo-effects: give one of them");
+    return TIDE_OK;
+}
+
+static void say_rolled_back(struct out *out, const struct command_result *r)
+{
+    if (out->json)
+        out_shape(out, &shape_rolled_back, r);
+    else
+        outf(out, "rolled back to %" PRId64 "; the log is now at %" PRId64 "\n", r->to_seq, r->seq);
+}
+
 static enum tide_code run_rollback(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
-    bool reuse = args_on(&cli->args, "reuse-effects"), redo = args_on(&cli->args, "redo-effects");
-    unsigned flags = reuse ? TIDE_ROLLBACK_REUSE_EFFECTS : redo ? TIDE_ROLLBACK_REDO_EFFECTS : 0;
+    unsigned flags = args_on(&cli->args, "reuse-effects")  ? TIDE_ROLLBACK_REUSE_EFFECTS
+                     : args_on(&cli->args, "redo-effects") ? TIDE_ROLLBACK_REDO_EFFECTS
+                                                           : 0;
     int64_t to = 0;
 
-    if (reuse && redo)
-        return args_refuse(err, "reuse-effects",
-                           "sessions rollback: --reuse-effects and --redo-effects: give one of them");
-    if (cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
+    if (check_together(&cli->args, err) || cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
         session_position(session, args_text(&cli->args, "to"), &to, err) ||
         tide_session_rollback(session, to, flags, args_text(&cli->args, "reason"), err))
         return err->code;
-    if (cli->out.json)
-        out_shape(&cli->out, &shape_rolled_back,
-                  &(struct command_result){
-                      .session_id = tide_session_id(session), .to_seq = to, .seq = tide_session_last_seq(session)});
-    else
-        outf(&cli->out, "rolled back to %" PRId64 "; the log is now at %" PRId64 "\n", to,
-             tide_session_last_seq(session));
+    say_rolled_back(&cli->out, &(struct command_result){.session_id = tide_session_id(session),
+                                                        .to_seq = to,
+                                                        .seq = tide_session_last_seq(session)});
+    return TIDE_OK;
+}
+
+static enum tide_code rollback_remote(struct cli *cli, struct tide_err *err)
+{
+    struct command_result r = {0};
+    struct session_why why;
+
+    if (check_together(&cli->args, err) || remote_why(cli, &why, err))
+        return err->code;
+    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "rollback", NULL);
+    remote_body_text(cli->remote, "to", args_text(&cli->args, "to"));
+    remote_body_text(cli->remote, "reason", args_text(&cli->args, "reason"));
+    remote_body_flag(cli->remote, "reuse_effects", args_on(&cli->args, "reuse-effects"));
+    remote_body_flag(cli->remote, "redo_effects", args_on(&cli->args, "redo-effects"));
+    if (remote_read(cli->remote, REMOTE_SOON, &shape_rolled_back, &r, err))
+        return err->code;
+    say_rolled_back(&cli->out, &r);
     return TIDE_OK;
 }
 
@@ -105,6 +156,7 @@ const struct command cmd_sessions_rollback = {
     .group = "sessions",
     .name = "rollback",
     .run = run_rollback,
+    .remote = rollback_remote,
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = rollback_options,

@@ -5,6 +5,7 @@
 
 #include "base/timefmt.h"
 #include "cli/cli.h"
+#include "cli/remote.h"
 #include "engine/inspection.h"
 #include "engine/shapes.h"
 
@@ -90,6 +91,7 @@ static void print_text(struct out *out, struct inspection *i, bool memory_asked)
 {
     const struct tide_checkpoint *c = &i->checkpoint;
     const struct json *memory = json_get(i->content, STR("memory"));
+    int64_t keys = memory ? memory->count : json_get_int(i->content, STR("memory_keys"), 0);
     char time[TIME_PEOPLE_SIZE], ago[AGO_SIZE];
 
     out_field(out, "checkpoint", c->id);
@@ -115,7 +117,7 @@ static void print_text(struct out *out, struct inspection *i, bool memory_asked)
     print_conversations(out, i);
     print_outputs(out, i);
     out_field(out, "memory",
-              arena_printf(&i->arena, "%u key%s%s", memory ? memory->count : 0, memory && memory->count == 1 ? "" : "s",
+              arena_printf(&i->arena, "%" PRId64 " key%s%s", keys, keys == 1 ? "" : "s",
                            i->hidden && memory_asked ? "; " INSPECTION_HIDDEN : ""));
     if (i->memory)
         print_memory(out, i, memory);
@@ -137,10 +139,51 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     return TIDE_OK;
 }
 
+/* ---- of a server ---- */
+
+static void take_values(struct inspection *i, const struct json *v)
+{
+    const struct json *path = json_get(v, STR("execution_path")), *outputs = json_get(v, STR("accumulated_outputs")),
+                      *said = json_get(v, STR("conversation_states"));
+
+    for (const struct json *n = path ? path->first : NULL; n; n = n->next)
+        map_put(&i->begun, json_text(&i->arena, n), i);
+    if (path)
+        buf_add_str(&i->path, json_source(path));
+    for (const struct json *m = outputs ? outputs->first : NULL; m; m = m->next)
+        map_put(&i->outputs, json_key_text(&i->arena, m), (void *)arena_dup(&i->arena, json_source(m)).ptr);
+    i->hidden = !outputs || outputs->type == JSON_NULL;
+    i->conversations = said && said->type != JSON_NULL;
+    i->complete = json_get_int(v, STR("nodes_complete"), 0);
+    i->metrics = json_get(v, STR("metrics_snapshot"));
+    i->content = json_get(v, STR("state"));
+}
+
+/* For people with the memory, which they see the size of. Values that the settings hide are not known here: not even how many. */
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    AUTO(inspection_done) struct inspection i = {.arena = ARENA_INIT, .path = BUF_INIT((size_t)1 << 30)};
+    bool memory = args_on(&cli->args, "memory");
+    const struct json *v;
+
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "checkpoints",
+                 args_operand(&cli->args, 1), NULL);
+    remote_param(cli->remote, "memory", memory || !cli->out.json ? "true" : NULL);
+    if (cli->out.json)
+        return remote_pass(cli, REMOTE_SOON, err);
+    if (remote_ask(cli->remote, REMOTE_SOON, &v, err) || remote_take(cli->remote, &shape_inspection, v, &i, err))
+        return err->code;
+    take_values(&i, v);
+    i.memory = memory && !i.hidden;
+    print_text(&cli->out, &i, memory);
+    return TIDE_OK;
+}
+
 const struct command cmd_sessions_inspect = {
     .group = "sessions",
     .name = "inspect",
     .run = run,
+    .remote = run_remote,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}, {"CHECKPOINT", VALUE_CHECKPOINT, 0}},
     .options = options,

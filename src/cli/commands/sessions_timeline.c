@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/remote.h"
+#include "cli/remote_log.h"
 #include "terminal/progress.h"
 #include "cli/timeline/timeline_draw.h"
 #include "engine/shapes.h"
@@ -27,22 +29,30 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
-static enum tide_code draw_timeline(struct cli *cli, tide_session *session, const atomic_int *stop, bool *ret_ended,
-                                    struct tide_err *err)
+static enum tide_code take_width(struct cli *cli, int *ret, struct tide_err *err)
 {
-    AUTO(timeline_done) struct timeline t = {.n_runs = 0};
     int64_t width = args_int(&cli->args, "width", cli->out.tty ? terminal_columns(STDOUT_FILENO) : TIMELINE_COLUMNS);
 
+    *ret = (int)width;
     if (!cli->out.json && width < TIMELINE_COLUMNS)
         return args_refuse(err, "width",
                            "the timeline needs %d columns, and this terminal has %d: widen it, or give --width %d",
                            TIMELINE_COLUMNS, (int)width, TIMELINE_COLUMNS);
-    if (timeline_read(session, stop, &t, err))
+    return TIDE_OK;
+}
+
+static enum tide_code draw_timeline(struct cli *cli, tide_session *session, const atomic_int *stop, bool *ret_ended,
+                                    struct tide_err *err)
+{
+    AUTO(timeline_done) struct timeline t = {.n_runs = 0};
+    int width;
+
+    if (take_width(cli, &width, err) || timeline_read(session, stop, &t, err))
         return err->code;
     if (cli->out.json)
         out_shape(&cli->out, &shape_timeline, &t);
     else
-        timeline_draw(&t, &cli->out, (int)width);
+        timeline_draw(&t, &cli->out, width);
     *ret_ended = t.status == TIDE_STATUS_IDLE && t.outcome != TIDE_OUTCOME_NONE;
     return TIDE_OK;
 }
@@ -127,10 +137,46 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     return watch ? follow_session(cli, session, watch, err) : draw_timeline(cli, session, &stop_signal, &ended, err);
 }
 
+/* ---- of a server ---- */
+
+struct of_server {
+    struct cli *cli;
+    const struct tide_session_info *info;
+};
+
+static enum tide_code each_event(void *from, tide_event_fn *fn, void *arg, struct tide_err *err)
+{
+    const struct of_server *s = from;
+
+    return remote_log_read(s->cli->remote, s->info, fn, arg, err);
+}
+
+/* For people it is drawn from the log, for programs it is as the server has it. */
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    static const char *const local[] = {"follow", NULL};
+    AUTO(timeline_done) struct timeline t = {.n_runs = 0};
+    struct session_detail detail = {.row.command = NULL};
+    struct of_server from = {cli, &detail.row.info};
+    int width;
+
+    if (remote_check_options(cli, local, err) || take_width(cli, &width, err))
+        return err->code;
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), cli->out.json ? "timeline" : NULL, NULL);
+    if (cli->out.json)
+        return remote_pass(cli, REMOTE_SOON, err);
+    if (remote_read(cli->remote, REMOTE_SOON, &shape_session_detail, &detail, err) ||
+        timeline_fold(&detail.row.info, each_event, &from, &stop_signal, &t, err))
+        return err->code;
+    timeline_draw(&t, &cli->out, width);
+    return TIDE_OK;
+}
+
 const struct command cmd_sessions_timeline = {
     .group = "sessions",
     .name = "timeline",
     .run = run,
+    .remote = run_remote,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = options,

@@ -6,6 +6,7 @@
 
 #include "base/timefmt.h"
 #include "cli/cli.h"
+#include "cli/remote.h"
 #include "cli/session_view.h"
 #include "terminal/progress.h"
 #include "terminal/wrap.h"
@@ -153,35 +154,40 @@ static void write_entries(struct json_out *o, void *arg)
     p->code = transcript_read(p->session, &stop_signal, put_json, p, p->err);
 }
 
-static enum tide_code print_text(struct printing *p, struct tide_err *err)
+static void print_head(const struct printing *p, const struct tide_session_info *info)
 {
-    const struct tide_session_info *info;
     struct out *out = p->out;
     char status[STATUS_SIZE];
 
-    if (tide_session_get_info(p->session, &info, err))
-        return err->code;
     outf(out, "%s%s%s  ", color_code(out, COLOR_BOLD), info->id, color_code(out, COLOR_NONE));
     out_colored(out, session_color(info), session_status(status, info));
     outf(out, "\n");
     if (info->title)
         put_lines(p, info->title, "", 0);
-    return transcript_read(p->session, &stop_signal, print_entry, p, err);
+}
+
+static enum tide_code begin(struct cli *cli, struct printing *p, const char *format, struct tide_err *err)
+{
+    int columns = cli->out.tty ? terminal_columns(STDOUT_FILENO) : 0;
+
+    *p = (struct printing){.out = &cli->out,
+                           .full = args_on(&cli->args, "full"),
+                           .columns = columns ? (size_t)(columns < COLUMNS_MIN ? COLUMNS_MIN : columns) : 0,
+                           .err = err};
+    if (cli->out.json && format)
+        return args_refuse(err, "format", "--json and --format: give one of them");
+    return TIDE_OK;
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     const char *format = args_text(&cli->args, "format");
-    int columns = cli->out.tty ? terminal_columns(STDOUT_FILENO) : 0;
-    struct printing p = {.out = &cli->out,
-                         .full = args_on(&cli->args, "full"),
-                         .columns = columns ? (size_t)(columns < COLUMNS_MIN ? COLUMNS_MIN : columns) : 0,
-                         .err = err};
     const struct tide_session_info *info;
+    struct printing p;
 
-    if (cli->out.json && format)
-        return args_refuse(err, "format", "--json and --format: give one of them");
+    if (begin(cli, &p, format, err))
+        return err->code;
     if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || tide_session_get_info(session, &info, err))
         return err->code;
     p.session = session;
@@ -189,16 +195,69 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         out_shape(&cli->out, &shape_transcript, &(struct transcript_shown){info->id, info->title, {write_entries, &p}});
         return p.code;
     }
-    if (!format || strcmp(format, "text") == 0)
-        return print_text(&p, err);
+    if (!format || strcmp(format, "text") == 0) {
+        print_head(&p, info);
+        return transcript_read(session, &stop_signal, print_entry, &p, err);
+    }
     return transcript_write(session, strcmp(format, "html") == 0 ? TRANSCRIPT_HTML : TRANSCRIPT_MARKDOWN, &stop_signal,
                             &cli->out.text, err);
+}
+
+/* ---- of a server ---- */
+
+static void ask_entries(struct cli *cli)
+{
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "transcript", NULL);
+}
+
+static enum tide_code each_entry(void *from, transcript_fn *fn, void *arg, struct tide_err *err)
+{
+    struct cli *cli = from;
+    const struct json *v, *list;
+
+    ask_entries(cli);
+    if (remote_ask(cli->remote, REMOTE_SOON, &v, err))
+        return err->code;
+    list = json_get(v, STR("entries"));
+    for (const struct json *one = list ? list->first : NULL; one; one = one->next) {
+        struct transcript_entry e = {.name = "", .text = "", .args = "", .by = "", .node = ""};
+
+        if (remote_take(cli->remote, &shape_transcript_entry, one, &e, err))
+            return err->code;
+        if (fn(arg, &e))
+            break;
+    }
+    return TIDE_OK;
+}
+
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    const char *format = args_text(&cli->args, "format");
+    struct session_why why;
+    struct printing p;
+
+    if (begin(cli, &p, format, err))
+        return err->code;
+    if (cli->out.json) {
+        ask_entries(cli);
+        return remote_pass(cli, REMOTE_SOON, err);
+    }
+    if (remote_why(cli, &why, err))
+        return err->code;
+    if (!format || strcmp(format, "text") == 0) {
+        print_head(&p, &why.row.info);
+        return each_entry(cli, print_entry, &p, err);
+    }
+    return transcript_write_entries(&why.row.info, each_entry, cli,
+                                    strcmp(format, "html") == 0 ? TRANSCRIPT_HTML : TRANSCRIPT_MARKDOWN, &cli->out.text,
+                                    err);
 }
 
 const struct command cmd_sessions_transcript = {
     .group = "sessions",
     .name = "transcript",
     .run = run,
+    .remote = run_remote,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = options,

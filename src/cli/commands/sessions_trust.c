@@ -5,6 +5,7 @@
 
 #include "cli/trust_view.h"
 #include "cli/next_command.h"
+#include "cli/remote.h"
 #include "engine/shapes.h"
 
 static const struct opt options[] = {
@@ -22,22 +23,18 @@ static enum tide_code check_together(const struct cli *cli, struct tide_err *err
 
 /* ---- one ---- */
 
-static enum tide_code run_one(struct cli *cli, struct tide_err *err)
+typedef enum tide_code trust_fn(void *arg, struct str shown, struct tide_err *err);
+
+/* Shows it, asks, and has it trusted by `fn`. */
+static enum tide_code show_and_trust(struct cli *cli, const char *id, struct str shown, trust_fn *fn, void *arg,
+                                     struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
-    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
-    enum tide_code code = check_together(cli, err);
+    enum tide_code code = TIDE_OK;
     bool trust = !args_on(&cli->args, "show");
     AUTO(buf_done) struct buf safe = BUF_INIT(SIZE_MAX / 4);
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *v;
-    struct str shown;
 
-    code = code ? code : cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err);
-    code = code ? code : tide_session_show_trust(session, &text, err);
-    if (code)
-        return code;
-    shown = (struct str){text.ptr, text.len};
     if (!json_parse(&a, shown, NULL, &v, NULL, NULL) && json_get_bool(v, STR("trusted"), false))
         trust = false; /* it is already */
     if (!cli->out.json)
@@ -45,20 +42,67 @@ static enum tide_code run_one(struct cli *cli, struct tide_err *err)
     if (trust)
         code = trust_ask(cli, "trust it as it is?", err);
     if (trust && !code)
-        code = tide_session_trust(session, text.ptr, NULL, err);
+        code = fn(arg, shown, err);
     if (cli->out.json && (!code || code == TIDE_UNTRUSTED)) {
         trust_escape(&safe, shown);
         out_shape(&cli->out, &shape_trust, &(struct trust_report){trust && !code, buf_view(&safe)});
     }
     if (trust && !code && !cli->out.json)
-        outf(&cli->out, "trusted; `%s why %s` shows how to continue\n", own_command(&a), tide_session_id(session));
+        outf(&cli->out, "trusted; `%s why %s` shows how to continue\n", own_command(&a), id);
     return code;
+}
+
+static enum tide_code trust_here(void *session, struct str shown, struct tide_err *err)
+{
+    return tide_session_trust(session, shown.ptr, NULL, err);
+}
+
+static enum tide_code run_one(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+
+    if (check_together(cli, err) || cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
+        tide_session_show_trust(session, &text, err))
+        return err->code;
+    return show_and_trust(cli, tide_session_id(session), (struct str){text.ptr, text.len}, trust_here, session, err);
+}
+
+struct of_server {
+    struct remote *remote;
+    const char *id;
+};
+
+static enum tide_code trust_there(void *arg, struct str shown, struct tide_err *err)
+{
+    const struct of_server *s = arg;
+    struct trust_report r = {false};
+
+    remote_begin(s->remote, "POST", "sessions", s->id, "trust", NULL);
+    json_out_kraw(remote_body(s->remote), STR("would_run"), shown);
+    return remote_read(s->remote, REMOTE_SOON, &shape_trust, &r, err);
+}
+
+static enum tide_code run_one_remote(struct cli *cli, struct tide_err *err)
+{
+    struct trust_report r = {false};
+    struct session_why why;
+    struct of_server s;
+
+    if (check_together(cli, err) || remote_why(cli, &why, err))
+        return err->code;
+    s = (struct of_server){cli->remote, why.row.info.id};
+    remote_begin(cli->remote, "GET", "sessions", s.id, "trust", NULL);
+    if (remote_read(cli->remote, REMOTE_SOON, &shape_trust, &r, err))
+        return err->code;
+    return show_and_trust(cli, s.id, r.would_run, trust_there, &s, err);
 }
 
 const struct command cmd_sessions_trust = {
     .group = "sessions",
     .name = "trust",
     .run = run_one,
+    .remote = run_one_remote,
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = options,

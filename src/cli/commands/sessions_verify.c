@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "cli/cli.h"
+#include "cli/remote.h"
 #include "terminal/progress.h"
 #include "engine/shapes.h"
 #include "engine/verification.h"
@@ -26,6 +27,30 @@ static void print_session(struct out *out, const struct verified_session *s)
     outf(out, "\n");
 }
 
+static enum tide_code check_operands(const struct args *args, struct tide_err *err)
+{
+    if (args_on(args, "all") == (args->n_operands > 0))
+        return args_refuse(err, "id", "sessions verify: give the ID of each session, or --all for every session");
+    return TIDE_OK;
+}
+
+static enum tide_code report(struct cli *cli, const struct verification *v, struct tide_err *err)
+{
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_verification, v);
+    else
+        for (size_t i = 0; i < v->n; i++)
+            print_session(&cli->out, &v->sessions[i]);
+    if (v->ok)
+        return TIDE_OK;
+    if (out_flush(&cli->out, err)) /* the report stays although the command fails: it says which are whole */
+        return err->code;
+    tide_err_copy(err, &v->first);
+    if (!v->bad)
+        return tide_wrap(err, "verify: not all sessions can be listed");
+    return tide_wrap(err, "verify: %zu of %zu session%s damaged", v->bad, v->n, v->n == 1 ? "" : "s");
+}
+
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(verification_done) struct verification v = {.n = 0};
@@ -33,32 +58,54 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     struct progress progress;
     enum tide_code code;
 
-    if (all == (cli->args.n_operands > 0))
-        return args_refuse(err, "id", "sessions verify: give the ID of each session, or --all for every session");
+    if (check_operands(&cli->args, err))
+        return err->code;
     progress_init(&progress, "verify", "events");
     code = verification_run(cli->store, all ? NULL : cli->args.operands, on_progress, &progress, &v, err);
     progress_done(&progress);
-    if (code)
-        return code;
-    if (cli->out.json)
-        out_shape(&cli->out, &shape_verification, &v);
-    else
-        for (size_t i = 0; i < v.n; i++)
-            print_session(&cli->out, &v.sessions[i]);
+    return code ? code : report(cli, &v, err);
+}
+
+/* ---- of a server ---- */
+
+static enum tide_code verify_one(struct cli *cli, const char *id, struct verification *all, struct tide_err *err)
+{
+    struct verification v = {.n = 0};
+
+    remote_begin(cli->remote, "GET", "sessions", id, "verify", NULL);
+    if (remote_read(cli->remote, REMOTE_WHENEVER, &shape_verification, &v, err))
+        return err->code;
+    if (v.n != 1)
+        return tide_fail(err, TIDE_IO, "the server does not say how session '%.64s' is", id);
+    all->sessions[all->n++] = v.sessions[0];
+    all->events += v.events;
     if (v.ok)
         return TIDE_OK;
-    if (out_flush(&cli->out, err)) /* the report stays although the command fails: it says which are whole */
+    all->ok = false;
+    if (all->bad++ == 0)
+        (void)!tide_fail(&all->first, TIDE_CORRUPT, "%s", v.sessions[0].error ? v.sessions[0].error : "damaged");
+    return TIDE_OK;
+}
+
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    static const char *const local[] = {"all", NULL};
+    AUTO(verification_done) struct verification v = {.ok = true, .arena = ARENA_INIT};
+
+    if (remote_check_options(cli, local, err) || check_operands(&cli->args, err))
         return err->code;
-    tide_err_copy(err, &v.first);
-    if (!v.bad)
-        return tide_wrap(err, "verify: not all sessions can be listed");
-    return tide_wrap(err, "verify: %zu of %zu session%s damaged", v.bad, v.n, v.n == 1 ? "" : "s");
+    v.sessions = mem_array(cli->args.n_operands, sizeof *v.sessions);
+    for (size_t i = 0; i < cli->args.n_operands; i++)
+        if (verify_one(cli, args_operand(&cli->args, i), &v, err))
+            return err->code;
+    return report(cli, &v, err);
 }
 
 const struct command cmd_sessions_verify = {
     .group = "sessions",
     .name = "verify",
     .run = run,
+    .remote = run_remote,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, OPERAND_OPTIONAL | OPERAND_MANY}},
     .options = (const struct opt[]){{.name = "all", .help = "every session of the store"}, {.name = NULL}},

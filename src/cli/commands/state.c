@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark state: the fold of a session's log, as of now or of any point of its past. */
 #include "base/timefmt.h"
+#include "cli/remote.h"
 #include "cli/trust_view.h"
 #include "engine/rollback.h"
 
@@ -37,20 +38,10 @@ static enum tide_code print_pretty(struct out *out, struct str text, struct tide
     return TIDE_OK;
 }
 
-static enum tide_code run(struct cli *cli, struct tide_err *err)
+static enum tide_code print_state(struct cli *cli, struct str json, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
-    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
-    const char *at = args_text(&cli->args, "at");
     bool pretty = args_on(&cli->args, "pretty") || (cli->out.tty && !cli->out.json);
-    struct str json;
-    int64_t seq = 0;
 
-    time_people_local(false); /* it is JSON, whoever reads it */
-    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) ||
-        (at && session_position(session, at, &seq, err)) || tide_session_get_state(session, seq, &text, err))
-        return err->code;
-    json = (struct str){text.ptr, text.len};
     if (pretty && print_pretty(&cli->out, json, err))
         return err->code;
     if (!pretty)
@@ -60,9 +51,34 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     return TIDE_OK;
 }
 
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    const char *at = args_text(&cli->args, "at");
+    int64_t seq = 0;
+
+    time_people_local(false); /* it is JSON, whoever reads it */
+    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) ||
+        (at && session_position(session, at, &seq, err)) || tide_session_get_state(session, seq, &text, err))
+        return err->code;
+    return print_state(cli, (struct str){text.ptr, text.len}, err);
+}
+
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    const struct json *v;
+
+    time_people_local(false);
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "state", NULL);
+    remote_param(cli->remote, "at", args_text(&cli->args, "at"));
+    return remote_ask(cli->remote, REMOTE_SOON, &v, err) ? err->code : print_state(cli, json_source(v), err);
+}
+
 const struct command cmd_state = {
     .name = "state",
     .run = run,
+    .remote = run_remote,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = options,

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/remote.h"
 #include "cli/cli.h"
 #include "terminal/progress.h"
 #include "engine/findings.h"
@@ -58,15 +59,10 @@ static void print_figure(struct out *out, struct arena *a, const struct json *m)
     free(name);
 }
 
-static enum tide_code run_info(struct cli *cli, struct tide_err *err)
+static enum tide_code print_info(struct cli *cli, const struct json *info)
 {
-    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     AUTO(arena_done) struct arena arena = ARENA_INIT;
-    struct json *info = NULL;
 
-    if (tide_store_get_info(cli->store, &text, err) ||
-        json_parse(&arena, (struct str){text.ptr, text.len}, NULL, &info, NULL, err))
-        return err->code;
     if (cli->out.json) {
         json_write(&cli->out.text, info);
         out_json_end(&cli->out);
@@ -77,10 +73,31 @@ static enum tide_code run_info(struct cli *cli, struct tide_err *err)
     return TIDE_OK;
 }
 
+static enum tide_code run_info(struct cli *cli, struct tide_err *err)
+{
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
+    struct json *info = NULL;
+
+    if (tide_store_get_info(cli->store, &text, err) ||
+        json_parse(&arena, (struct str){text.ptr, text.len}, NULL, &info, NULL, err))
+        return err->code;
+    return print_info(cli, info);
+}
+
+static enum tide_code info_remote(struct cli *cli, struct tide_err *err)
+{
+    const struct json *v;
+
+    remote_begin(cli->remote, "GET", "store", NULL);
+    return remote_ask(cli->remote, REMOTE_SOON, &v, err) ? err->code : print_info(cli, v);
+}
+
 const struct command cmd_store_info = {
     .group = "store",
     .name = "info",
     .run = run_info,
+    .remote = info_remote,
     .need = NEED_READ,
     .help = "show the location, version, size and contents of the store",
 };

@@ -4,12 +4,15 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/remote.h"
 #include "cli/session_view.h"
 #include "engine/session_next.h"
 #include "engine/shapes.h"
 #include "engine/tasks.h"
 #include "terminal/progress.h"
 #include "terminal/table.h"
+
+#define PAGE 1000 /* that a server gives at once */
 
 /* ---- list ---- */
 
@@ -75,14 +78,11 @@ static void add_row(void *table, const struct task_row *task)
     table_cell(table, time_ago(ago, task->updated_ms), COLOR_DIM);
 }
 
-static enum tide_code run_list(struct cli *cli, struct tide_err *err)
+static void print_list(struct cli *cli, const struct task_list *list)
 {
-    AUTO(task_list_done) struct task_list list = {.at = NULL};
-    struct listing l = {&list, args_text(&cli->args, "state"), args_int(&cli->args, "limit", 0)};
+    struct listing l = {list, args_text(&cli->args, "state"), args_int(&cli->args, "limit", 0)};
     struct table table;
 
-    if (task_list_read(cli->store, NULL, &list, err))
-        return err->code;
     if (cli->out.json) {
         out_shape(&cli->out, &shape_tasks, &(struct tasks_listed){{write_tasks, &l}});
     } else if (args_on(&cli->args, "ids")) {
@@ -90,10 +90,44 @@ static enum tide_code run_list(struct cli *cli, struct tide_err *err)
     } else {
         table_init(&table, columns, sizeof columns / sizeof columns[0]);
         each_task(&l, add_row, &table);
-        if (list.n)
+        if (list->n)
             table_print(&table, &cli->out);
         table_done(&table);
     }
+}
+
+static enum tide_code run_list(struct cli *cli, struct tide_err *err)
+{
+    AUTO(task_list_done) struct task_list list = {.at = NULL};
+
+    if (task_list_read(cli->store, NULL, &list, err))
+        return err->code;
+    print_list(cli, &list);
+    return TIDE_OK;
+}
+
+/* A server gives the first 1000 alone. */
+static enum tide_code list_remote(struct cli *cli, struct tide_err *err)
+{
+    AUTO(task_list_done) struct task_list list = {.arena = ARENA_INIT};
+    int64_t limit = args_int(&cli->args, "limit", 0);
+    const struct json *v, *tasks;
+
+    remote_begin(cli->remote, "GET", "tasks", NULL);
+    remote_param_int(cli->remote, "limit", PAGE);
+    if (remote_ask(cli->remote, REMOTE_SOON, &v, err))
+        return err->code;
+    tasks = json_get(v, STR("tasks"));
+    for (const struct json *one = tasks ? tasks->first : NULL; one; one = one->next) {
+        MEM_ROOM(list.at, list.n, list.cap);
+        list.at[list.n] = (struct task_row){0};
+        if (remote_take(cli->remote, &shape_task, one, &list.at[list.n], err))
+            return err->code;
+        list.n++;
+    }
+    if (list.n == PAGE && (!limit || limit > PAGE || args_on(&cli->args, "state")))
+        say("a server lists the %d tasks that changed last", PAGE);
+    print_list(cli, &list);
     return TIDE_OK;
 }
 
@@ -101,6 +135,7 @@ const struct command cmd_tasks_list = {
     .group = "tasks",
     .name = "list",
     .run = run_list,
+    .remote = list_remote,
     .need = NEED_READ,
     .options = list_options,
     .help = "list tasks, the one that changed last first",
@@ -163,6 +198,51 @@ static enum tide_code show(struct cli *cli, const char *task_id, struct tide_err
     return TIDE_OK;
 }
 
+/* Its sessions are asked for a page at a time. */
+static enum tide_code put_sessions_remote(struct cli *cli, const char *task_id, struct tide_err *err)
+{
+    const char *after = NULL;
+    const struct json *v, *list, *next;
+
+    do {
+        remote_begin(cli->remote, "GET", "tasks", task_id, "sessions", NULL);
+        remote_param(cli->remote, "after", after);
+        remote_param_int(cli->remote, "limit", PAGE);
+        if (remote_ask(cli->remote, REMOTE_SOON, &v, err))
+            return err->code;
+        list = json_get(v, STR("sessions"));
+        for (const struct json *one = list ? list->first : NULL; one; one = one->next) {
+            struct session_row row = {0};
+
+            if (remote_take(cli->remote, &shape_session, one, &row, err))
+                return err->code;
+            (void)put_session(&cli->out, &row.info);
+        }
+        next = json_get(v, STR("next_cursor"));
+        after = next && next->type == JSON_STRING
+                    ? arena_dup(remote_arena(cli->remote), json_text(remote_arena(cli->remote), next)).ptr
+                    : NULL;
+    } while (after);
+    outf(&cli->out, "\n");
+    return TIDE_OK;
+}
+
+static enum tide_code show_remote(struct cli *cli, struct tide_err *err)
+{
+    const char *task_id = args_operand(&cli->args, 0);
+    struct task_row task = {0};
+
+    remote_begin(cli->remote, "GET", "tasks", task_id, NULL);
+    if (remote_read(cli->remote, REMOTE_SOON, &shape_task, &task, err))
+        return err->code;
+    if (cli->out.json) {
+        out_shape(&cli->out, &shape_task, &task);
+        return TIDE_OK;
+    }
+    put_task(&cli->out, &task);
+    return task.sessions ? put_sessions_remote(cli, task_id, err) : TIDE_OK;
+}
+
 static enum tide_code run_show(struct cli *cli, struct tide_err *err)
 {
     return show(cli, args_operand(&cli->args, 0), err);
@@ -172,6 +252,7 @@ const struct command cmd_tasks_show = {
     .group = "tasks",
     .name = "show",
     .run = run_show,
+    .remote = show_remote,
     .need = NEED_READ,
     .operands = {{"TASK", VALUE_TEXT, 0}},
     .help = "show the state of a task, and its sessions",
@@ -188,6 +269,24 @@ static const struct opt set_options[] = {
     {.name = NULL},
 };
 
+static enum tide_code refuse_nothing(struct tide_err *err)
+{
+    return args_refuse(err, "state", "tasks set: nothing is to be set: give --state or --title");
+}
+
+static enum tide_code set_remote(struct cli *cli, struct tide_err *err)
+{
+    const char *state = args_text(&cli->args, "state"), *title = args_text(&cli->args, "title");
+    const struct json *v;
+
+    if (!state && !title)
+        return refuse_nothing(err);
+    remote_begin(cli->remote, "PUT", "tasks", args_operand(&cli->args, 0), NULL);
+    remote_body_text(cli->remote, "state", state);
+    remote_body_text(cli->remote, "title", title);
+    return remote_ask(cli->remote, REMOTE_SOON, &v, err) ? err->code : show_remote(cli, err);
+}
+
 static enum tide_code run_set(struct cli *cli, struct tide_err *err)
 {
     const char *task_id = args_operand(&cli->args, 0);
@@ -197,7 +296,7 @@ static enum tide_code run_set(struct cli *cli, struct tide_err *err)
                                        .expect_seq = -1};
 
     if (!change.state && !change.title)
-        return args_refuse(err, "state", "tasks set: nothing is to be set: give --state or --title");
+        return refuse_nothing(err);
     return task_set(cli->store, task_id, &change, err) ? err->code : show(cli, task_id, err);
 }
 
@@ -205,6 +304,7 @@ const struct command cmd_tasks_set = {
     .group = "tasks",
     .name = "set",
     .run = run_set,
+    .remote = set_remote,
     .need = NEED_CREATE,
     .operands = {{"TASK", VALUE_TEXT, 0}},
     .options = set_options,
