@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #define LEAST 11 /* columns that are left of one that gives way: "interrupted" */
+#define INDENT 2
 
 void table_init(struct table *t, const struct table_column *columns, size_t n)
 {
@@ -25,7 +26,16 @@ void table_done(struct table *t)
     arena_done(&t->arena);
 }
 
-static void make_fit(const struct table *t, size_t width[TABLE_COLUMNS], size_t room)
+/* What a column of this width cannot do without. */
+static size_t least_of(const struct table_column *column, size_t width)
+{
+    size_t least = column->least ? (size_t)column->least : LEAST;
+
+    return column->gives && width > least ? least : width;
+}
+
+/* Makes columns narrower; false: that was not enough. */
+static bool make_fit(const struct table *t, size_t width[TABLE_COLUMNS], size_t room)
 {
     size_t sum = 0;
 
@@ -33,13 +43,16 @@ static void make_fit(const struct table *t, size_t width[TABLE_COLUMNS], size_t 
         sum += width[i] ? width[i] + 2 : 0;
     sum -= sum ? 2 : 0;
     for (size_t i = t->n_columns; i-- > 0;) { /* the last gives most: what it says is long by nature */
-        if (t->columns[i].gives && width[i] > LEAST && sum > room) {
-            size_t over = sum - room, less = width[i] > over + LEAST ? width[i] - over : LEAST;
+        size_t least = least_of(&t->columns[i], width[i]);
+
+        if (least < width[i] && sum > room) {
+            size_t over = sum - room, less = width[i] > over + least ? width[i] - over : least;
 
             sum -= width[i] - less;
             width[i] = less;
         }
     }
+    return sum <= room;
 }
 
 /* Leaves out columns until lines fit: a width of 0 is none. */
@@ -49,7 +62,7 @@ static void drop_columns(const struct table *t, size_t width[TABLE_COLUMNS], siz
         size_t least = 0, shown = 0, at = t->n_columns;
 
         for (size_t i = 0; i < t->n_columns; i++) {
-            least += !width[i] ? 0 : t->columns[i].gives && width[i] > LEAST ? LEAST : width[i];
+            least += least_of(&t->columns[i], width[i]);
             shown += width[i] > 0;
             if (width[i] && t->columns[i].drop && (at == t->n_columns || t->columns[i].drop > t->columns[at].drop))
                 at = i;
@@ -60,39 +73,63 @@ static void drop_columns(const struct table *t, size_t width[TABLE_COLUMNS], siz
     }
 }
 
-static void print_cell(struct out *out, const struct table_cell *cell, const struct table_column *column, size_t width,
-                       bool last)
+/* As much of it as fits; the columns that were used. */
+static int print_text(struct out *out, const struct table_cell *cell, int width)
 {
-    int w = text_columns(cell->text), pad = w < (int)width ? (int)width - w : 0;
+    int w = text_columns(cell->text);
     bool colored = cell->color != COLOR_NONE;
 
-    if (column->right)
-        outf(out, "%*s", pad, "");
     if (colored)
         outf(out, "%s", color_code(out, cell->color));
-    if (w > (int)width)
-        pad = (int)width - out_fit(out, cell->text.ptr, (int)width);
+    if (w > width)
+        w = out_fit(out, cell->text.ptr, width);
     else
         out_value(out, cell->text.ptr);
     if (colored)
         outf(out, "%s", color_code(out, COLOR_NONE));
-    if (!last)
-        outf(out, "%*s  ", column->right ? 0 : pad, "");
+    return w;
 }
 
-void table_print(struct table *t, struct out *out)
+static void print_cell(struct out *out, const struct table_cell *cell, const struct table_column *column, size_t width,
+                       bool last)
 {
-    size_t width[TABLE_COLUMNS] = {0}, last = 0;
+    int w = text_columns(cell->text), pad = w < (int)width ? (int)width - w : 0;
+
+    if (column->right)
+        outf(out, "%*s", pad, "");
+    w = print_text(out, cell, (int)width);
+    if (!last)
+        outf(out, "%*s  ", column->right ? 0 : (int)width - w, "");
+}
+
+/* A line is broken between cells; one that is longer than a line is, when what was gathered is wrapped. */
+static void print_below(const struct table *t, struct out *out, int room)
+{
+    int at = 0;
 
     for (size_t i = 0; i < t->n_cells; i++) {
-        size_t w = (size_t)text_columns(t->cells[i].text), *max = &width[i % t->n_columns];
+        const struct table_cell *cell = &t->cells[i];
+        int w = text_columns(cell->text);
 
-        *max = w > *max ? w : *max;
+        if (i % t->n_columns == 0)
+            at = room; /* the others begin below */
+        else if (cell->text.len > 0 && at + 2 + w > room) {
+            outf(out, "\n%*s", INDENT, "");
+            at = INDENT;
+        } else if (cell->text.len > 0) {
+            outf(out, "  ");
+            at += 2;
+        }
+        at += print_text(out, cell, w);
+        if ((i + 1) % t->n_columns == 0)
+            buf_add_char(&out->text, '\n');
     }
-    if (out->tty) {
-        drop_columns(t, width, (size_t)terminal_columns(STDOUT_FILENO));
-        make_fit(t, width, (size_t)terminal_columns(STDOUT_FILENO));
-    }
+}
+
+static void print_rows(const struct table *t, struct out *out, const size_t width[TABLE_COLUMNS])
+{
+    size_t last = 0;
+
     for (size_t c = 0; c < t->n_columns; c++)
         last = width[c] ? c : last;
     for (size_t i = 0; i < t->n_cells; i++) {
@@ -103,4 +140,22 @@ void table_print(struct table *t, struct out *out)
         if (c + 1 == t->n_columns)
             buf_add_char(&out->text, '\n');
     }
+}
+
+void table_print(struct table *t, struct out *out)
+{
+    size_t width[TABLE_COLUMNS] = {0};
+    int room = terminal_columns(STDOUT_FILENO);
+
+    for (size_t i = 0; i < t->n_cells; i++) {
+        size_t w = (size_t)text_columns(t->cells[i].text), *max = &width[i % t->n_columns];
+
+        *max = w > *max ? w : *max;
+    }
+    if (out->tty)
+        drop_columns(t, width, (size_t)room);
+    if (!out->tty || make_fit(t, width, (size_t)room))
+        print_rows(t, out, width);
+    else
+        print_below(t, out, room);
 }

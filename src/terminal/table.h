@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows in columns, for people. Widths fit what is in them; on a terminal columns give way so that lines fit. */
+/* Rows in columns, for people. Widths fit what is in them; on a terminal columns give way so that lines fit. Where they cannot,
+ * each row begins with its first cell, and the others follow below it, indented and whole. */
 #ifndef TERMINAL_TABLE_H
 #define TERMINAL_TABLE_H
 
@@ -11,6 +12,7 @@ struct table_column {
     const char *head;
     bool right; /* numbers */
     bool gives; /* is cut when a line is too long for the terminal */
+    int least;  /* what is left of it then; 0: enough for most words */
     int drop;   /* if that is not enough it is left out, the highest first; 0: never */
 };
 

@@ -65,6 +65,8 @@ cat >graph.json <<'END'
  "edges": [{"from": "plan", "to": "approve"}, {"from": "approve", "to": "publish", "when": "output.fine and memory.pages > 2"}]}
 END
 sed 's/"to": "publish"/"to": "nowhere"/' graph.json >broken.json
+sed 's/"plan"/"a-node-with-a-rather-long-name"/' graph.json >long.json
+tidemark run long.json --session asks-for-more --no-input >/dev/null 2>&1
 
 # fits NAME ARGS...: at 40 columns.
 fits() {
@@ -98,6 +100,20 @@ fits 'sessions show' sessions show a-deployment-that-waits
 at 80 sessions show a-deployment-that-waits >narrow
 check 'a long value goes on below itself' eval "grep -A1 '^why ' narrow | grep -q '^             [a-z0-9]'"
 fits 'sessions checkpoints' sessions checkpoints a-deployment-that-waits
+at 80 sessions checkpoints asks-for-more >narrow
+check_is 'a row of checkpoints is one line of 80 columns' "$(tidemark sessions checkpoints asks-for-more --ids | words | paste -sd ' ')" \
+    "$(sed 1d narrow | cut -d ' ' -f 1 | words | paste -sd ' ')"
+at 40 sessions checkpoints asks-for-more >narrow
+check_is 'at 40 it begins with the id alone' "$(tidemark sessions checkpoints asks-for-more --ids | words | paste -sd ' ')" \
+    "$(sed 1d narrow | grep -v '^  ' | paste -sd ' ')"
+check 'and the rest stands below it, whole' eval "words <narrow | paste -sd ' ' | grep -q ' before node a-node-with-a-rather-long-name '"
+tidemark config list --names >keys
+at 80 config list >narrow
+check_is 'a row of settings is one line of 80 columns' "$(paste -sd ' ' keys)" "$(sed 1d narrow | cut -d ' ' -f 1 | paste -sd ' ')"
+at 40 config list >narrow
+check_is 'at 40 it begins with the key alone' "$(paste -sd ' ' keys)" "$(sed 1d narrow | grep -v '^  ' | paste -sd ' ')"
+check_is 'and nothing is left out' "$(at 400 config list | words | paste -sd ' ')" "$(words <narrow | paste -sd ' ')"
+fits 'config list' config list
 fits 'a transcript' sessions transcript a-deployment-that-waits
 fits 'doctor' doctor
 fits 'graph show' graph show graph.json

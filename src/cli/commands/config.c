@@ -27,8 +27,10 @@ static void put_value(struct table *t, const struct out *out, const char *value)
 
 static void list_text(struct out *out, const struct settings *s)
 {
-    static const struct table_column columns[] = {
-        {.head = "KEY"}, {.head = "VALUE"}, {.head = "FROM"}, {.head = "WHAT IT IS", .gives = true}};
+    static const struct table_column columns[] = {{.head = "KEY"},
+                                                  {.head = "VALUE", .gives = true},
+                                                  {.head = "FROM", .drop = 1},
+                                                  {.head = "WHAT IT IS", .gives = true, .least = 24, .drop = 2}};
     struct table t;
 
     table_init(&t, columns, 4);

@@ -28,10 +28,10 @@ static const struct table_column columns[] = {
     {.head = "CHECKPOINT"},
     {.head = "SEQ", .right = true},
     {.head = "TYPE"},
-    {.head = "NODE"},
+    {.head = "NODE", .gives = true},
     {.head = "STATE"},
-    {.head = "AGE"},
-    {.head = "DESCRIPTION", .gives = true},
+    {.head = "AGE", .drop = 2},
+    {.head = "DESCRIPTION", .gives = true, .drop = 1}, /* type and node mostly say it */
 };
 
 static void add_row(struct table *table, const struct tide_checkpoint *c)
