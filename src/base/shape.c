@@ -171,7 +171,7 @@ static void schema_type(struct json_out *o, enum shape_type type, bool nullable)
     }
 }
 
-static void schema_words(struct json_out *o, const char *words, bool nullable)
+void shape_schema_words(struct json_out *o, const char *words, bool nullable)
 {
     json_out_key(o, STR("enum"));
     json_out_begin(o, '[');
@@ -214,7 +214,7 @@ static void schema_member(struct json_out *o, const struct shape *shape, const s
     if (m->type == SHAPE_TIME)
         json_out_kstr(o, STR("format"), STR("date-time"));
     if (m->words)
-        schema_words(o, m->words, nullable);
+        shape_schema_words(o, m->words, nullable);
     if (m->type == SHAPE_LIST || m->type == SHAPE_STREAM || m->type == SHAPE_ROWS)
         schema_items(o, "items", m);
     if (m->type == SHAPE_MAP)

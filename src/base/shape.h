@@ -84,6 +84,8 @@ void shape_put(struct json_out *o, const struct shape *shape, const void *data);
 enum tide_code shape_read(struct arena *a, const struct shape *shape, const struct json *v, void *data,
                           struct tide_err *err) MUST_CHECK;
 
+/* "enum" of a schema: words, space separated. */
+void shape_schema_words(struct json_out *o, const char *words, bool nullable);
 /* The JSON Schema of it (draft 2020-12). */
 void shape_schema(struct json_out *o, const struct shape *shape);
 

@@ -5,6 +5,7 @@
 #include "engine/graph_versions.h"
 #include "engine/shapes.h"
 #include "engine/stored_graphs.h"
+#include "server/pages.h"
 #include "server/server.h"
 #include "server/start.h"
 
@@ -72,16 +73,9 @@ static void write_stored(struct json_out *o, void *arg)
 
 static enum tide_code list(struct call *c, struct tide_err *err)
 {
-    struct buf body = BUF_INIT(ANSWER_MAX);
-    struct json_out o = json_out_to(&body);
     struct listing l = {.c = c, .err = err};
 
-    shape_put(&o, &shape_stored_graphs, &(struct graphs_listed){{write_stored, &l}});
-    if (l.code)
-        buf_done(&body);
-    else
-        call_reply_text(c, 200, "application/json", &body);
-    return l.code;
+    return call_reply_page(c, &shape_stored_graphs, &(struct graphs_listed){{write_stored, &l}}, &l.code);
 }
 
 static enum tide_code show(struct call *c, struct tide_err *err)

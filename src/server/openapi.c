@@ -39,19 +39,6 @@ static const char *method_name(enum http_method method)
 
 /* ---- what is given ---- */
 
-static void put_words(struct json_out *o, const char *words)
-{
-    json_out_key(o, STR("enum"));
-    json_out_begin(o, '[');
-    while (*words) {
-        size_t n = strcspn(words, " ");
-
-        json_out_str(o, (struct str){words, n});
-        words += n + (words[n] == ' ');
-    }
-    json_out_end(o, ']');
-}
-
 static void put_field_schema(struct json_out *o, const struct field *f)
 {
     static const char *const types[] = {
@@ -69,7 +56,7 @@ static void put_field_schema(struct json_out *o, const struct field *f)
     if (f->type == FIELD_INT && f->max)
         json_out_kint(o, STR("maximum"), f->max);
     if (f->type == FIELD_WORD)
-        put_words(o, f->words);
+        shape_schema_words(o, f->words, false);
     if (f->type == FIELD_TEXTS)
         json_out_kraw(o, STR("items"), STR("{\"type\":\"string\"}"));
     json_out_end(o, '}');
@@ -185,7 +172,8 @@ static void put_content(struct json_out *o, const char *type, const struct shape
     if (shape)
         put_ref(o, shape);
     else
-        json_out_raw(o, strcmp(type, "application/json") == 0 ? STR("{\"type\":\"object\"}") : STR("{\"type\":\"string\"}"));
+        json_out_raw(o, strcmp(type, "application/json") == 0 ? STR("{\"type\":\"object\"}")
+                                                              : STR("{\"type\":\"string\"}"));
     json_out_end(o, '}');
     json_out_end(o, '}');
 }

@@ -2,7 +2,11 @@
 /* The shapes of pages, and how one is answered with. */
 #include "server/pages.h"
 
+#include <stdio.h>
+
+#include "engine/session_next.h"
 #include "engine/shapes.h"
+#include "server/links.h"
 #include "server/server.h"
 
 SHAPE(session_page, "Sessions, a page at a time.",
@@ -31,4 +35,55 @@ enum tide_code call_reply_page(struct call *c, const struct shape *shape, const 
     else
         call_reply_text(c, 200, "application/json", &body);
     return *code;
+}
+
+/* ---- sessions ---- */
+
+struct listing {
+    tide_store *store;
+    struct tide_list_filter filter;
+    struct session_page page;
+    struct json_out *o;
+    int64_t left;
+    bool runs, more; /* only runs; one behind the page was found */
+    char cursor[sizeof((struct tide_session_info *)0)->cursor];
+    enum tide_code code;
+    struct tide_err *err;
+};
+
+static int put_session(void *arg, const struct tide_session_info *info)
+{
+    struct listing *l = arg;
+
+    if (l->runs && info->kind == TIDE_KIND_TASK)
+        return 0;
+    l->more = l->left-- == 0;
+    if (l->more)
+        return 1;
+    snprintf(l->cursor, sizeof l->cursor, "%s", info->cursor);
+    shape_put(l->o, &shape_session, &(struct session_row){*info, link_of});
+    return 0;
+}
+
+static void write_sessions(struct json_out *o, void *arg)
+{
+    struct listing *l = arg;
+
+    l->o = o;
+    l->code = session_list_next(l->store, &l->filter, put_session, l, l->err);
+    l->page.next_cursor = l->more ? l->cursor : NULL;
+}
+
+enum tide_code call_reply_sessions(struct call *c, const struct tide_list_filter *filter, bool runs,
+                                   struct tide_err *err)
+{
+    struct listing l = {.store = c->server->store,
+                        .filter = *filter,
+                        .page.sessions = {write_sessions, &l},
+                        .left = call_int(c, "limit", 50),
+                        .runs = runs,
+                        .err = err};
+
+    l.filter.after = call_text(c, "after");
+    return call_reply_page(c, &shape_session_page, &l.page, &l.code);
 }

@@ -22,5 +22,11 @@ extern const struct shape shape_session_page, shape_event_page, shape_message_pa
 /* Answers with a page, unless its rows could not be read: `code` says so when they were written. */
 enum tide_code call_reply_page(struct call *c, const struct shape *shape, const void *page, const enum tide_code *code)
     MUST_CHECK;
+/*
+ * With the sessions that the filter finds, from the call's `after` on, and at most its `limit` (50) of them. `runs`: none that only keeps
+ * what a person set of a task.
+ */
+enum tide_code call_reply_sessions(struct call *c, const struct tide_list_filter *filter, bool runs,
+                                   struct tide_err *err) MUST_CHECK;
 
 #endif

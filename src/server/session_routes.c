@@ -31,54 +31,17 @@ static const struct field list_query[] = {
     {.name = NULL},
 };
 
-struct listing {
-    struct call *c;
-    struct tide_list_filter filter;
-    struct session_page page;
-    struct json_out *json;
-    int64_t n;
-    char cursor[sizeof((struct tide_session_info *)0)->cursor];
-    enum tide_code code;
-    struct tide_err *err;
-};
-
-static int put_row(void *arg, const struct tide_session_info *info)
-{
-    struct listing *l = arg;
-
-    if (l->n++ == l->filter.limit - 1)
-        return 1; /* there are more */
-    snprintf(l->cursor, sizeof l->cursor, "%s", info->cursor);
-    shape_put(l->json, &shape_session, &(struct session_row){*info, link_of});
-    return 0;
-}
-
-/* One more than is wanted is asked for, which tells whether there are more. */
-static void write_rows(struct json_out *o, void *arg)
-{
-    struct listing *l = arg;
-
-    l->json = o;
-    l->code = session_list_next(l->c->server->store, &l->filter, put_row, l, l->err);
-    l->page.next_cursor = l->n == l->filter.limit ? l->cursor : NULL;
-}
-
 static enum tide_code list_sessions(struct call *c, struct tide_err *err)
 {
     const char *kind = call_text(c, "kind");
-    struct listing l = {.c = c,
-                        .err = err,
-                        .filter = {.size = sizeof l.filter,
-                                   .status = call_text(c, "status"),
-                                   .agent = call_text(c, "agent"),
-                                   .task_id = call_text(c, "task_id"),
-                                   .after = call_text(c, "after"),
-                                   .since_ms = call_int(c, "since_ms", 0),
-                                   .limit = call_int(c, "limit", 50) + 1,
-                                   .kind = kind ? (enum tide_session_kind)tide_session_kind_from(kind) : 0}};
+    const struct tide_list_filter filter = {.size = sizeof filter,
+                                            .status = call_text(c, "status"),
+                                            .agent = call_text(c, "agent"),
+                                            .task_id = call_text(c, "task_id"),
+                                            .since_ms = call_int(c, "since_ms", 0),
+                                            .kind = kind ? (enum tide_session_kind)tide_session_kind_from(kind) : 0};
 
-    l.page.sessions = (struct shape_stream){write_rows, &l};
-    return call_reply_page(c, &shape_session_page, &l.page, &l.code);
+    return call_reply_sessions(c, &filter, false, err);
 }
 
 /* ---- one ---- */
@@ -278,18 +241,12 @@ static enum tide_code show_transcript(struct call *c, struct tide_err *err)
     tide_session *session;
     const struct tide_session_info *info;
     struct entries e = {.err = err};
-    struct buf body = BUF_INIT(ANSWER_MAX);
-    struct json_out o = json_out_to(&body);
 
     if (call_session(c, TIDE_SESSION_READ, &session, err) || tide_session_get_info(session, &info, err))
         return err->code;
     e.session = session;
-    shape_put(&o, &shape_transcript, &(struct transcript_shown){info->id, info->title, {write_entries, &e}});
-    if (e.code)
-        buf_done(&body);
-    else
-        call_reply_text(c, 200, "application/json", &body);
-    return e.code;
+    return call_reply_page(c, &shape_transcript, &(struct transcript_shown){info->id, info->title, {write_entries, &e}},
+                           &e.code);
 }
 
 static enum tide_code show_timeline(struct call *c, struct tide_err *err)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks and their sessions, in the words of task sessions. */
-#include <stdio.h>
-
 #include "engine/session_next.h"
 #include "engine/shapes.h"
 #include "engine/tasks.h"
@@ -48,55 +46,15 @@ static const struct field page_query[] = {
     {.name = NULL},
 };
 
-struct sessions {
-    tide_store *store;
-    struct tide_list_filter filter;
-    struct session_page page;
-    struct json_out *o;
-    int64_t left;
-    bool more;
-    char cursor[sizeof((struct tide_session_info *)0)->cursor];
-    enum tide_code code;
-    struct tide_err *err;
-};
-
-static int put_session(void *arg, const struct tide_session_info *info)
-{
-    struct sessions *s = arg;
-
-    if (info->kind == TIDE_KIND_TASK)
-        return 0;
-    s->more = s->left-- == 0;
-    if (s->more)
-        return 1;
-    snprintf(s->cursor, sizeof s->cursor, "%s", info->cursor);
-    shape_put(s->o, &shape_session, &(struct session_row){*info, link_of});
-    return 0;
-}
-
-static void write_sessions(struct json_out *o, void *arg)
-{
-    struct sessions *s = arg;
-
-    s->o = o;
-    s->code = session_list_next(s->store, &s->filter, put_session, s, s->err);
-    s->page.next_cursor = s->more ? s->cursor : NULL;
-}
-
 static enum tide_code list_sessions(struct call *c, struct tide_err *err)
 {
     AUTO(task_list_done) struct task_list list = {.at = NULL};
-    struct sessions s = {
-        .store = c->server->store,
-        .filter = {.size = sizeof s.filter, .task_id = c->params[0].ptr, .after = call_text(c, "after")},
-        .page.sessions = {write_sessions, &s},
-        .left = call_int(c, "limit", 50),
-        .err = err};
+    const struct tide_list_filter filter = {.size = sizeof filter, .task_id = c->params[0].ptr};
     const struct task_row *task;
 
-    if (task_find(s.store, c->params[0].ptr, &list, &task, err))
+    if (task_find(c->server->store, c->params[0].ptr, &list, &task, err))
         return err->code;
-    return call_reply_page(c, &shape_session_page, &s.page, &s.code);
+    return call_reply_sessions(c, &filter, true, err);
 }
 
 /* ---- tasks ---- */
