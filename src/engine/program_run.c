@@ -151,8 +151,6 @@ static enum tide_code look_before(const struct program_run *r, tide_session *ses
         return err->code;
     if (r->begin == PROGRAM_START && ret->outcome == TIDE_OUTCOME_CANCELLED && ret->open.n)
         return refuse_doubtful(session, ret, err);
-    if (r->begin == PROGRAM_START)
-        ret->finished.n = 0;
     return TIDE_OK;
 }
 

@@ -52,6 +52,7 @@ check 'and says so' grep -qx 'tidemark: a new run begins; the last run of this s
 tidemark cancel nap >/dev/null
 tidemark exec --session nap -- ./pays nap >out 2>err
 check 'after a cancelled run, too' grep -qx 'tidemark: a new run begins; the last run of this session was cancelled' err
+check 'and what it repeats is said' grep -qx "tidemark: it repeats 1 finished step: 'pay'" err
 refuses_as 'a new run needs a session' 2 'INVALID|argument||session||' exec --new-run -- true
 rm go
 
