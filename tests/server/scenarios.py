@@ -36,6 +36,9 @@ OPTIONS = {"session_id": "--id", "input": "--input-json", "content": None}
 class Commands:
     name = "commands"
 
+    def run(self, *words):
+        return s.run(*words)
+
     def do(self, what, one, **args):
         words = [w.format(one) for w in DEEDS[what][0]]
         for key, value in args.items():
@@ -46,9 +49,18 @@ class Commands:
                     words.append(json.dumps(v))
                 elif v is not True:
                     words.append(str(v))
-        r = s.run(*words, "--json")
+        r = self.run(*words, "--json")
         said = [json.loads(line) for line in r.stderr.splitlines() if line.startswith('{"error":')]
         return (said[-1]["error"], said[-1]) if said else ("OK", r.stdout)
+
+
+class Remote(Commands):
+    name = "remote"  # the same commands through the server
+
+    def run(self, *words):
+        if words[1] in ("delete", "prune"):  # of a store alone
+            return s.run(*words)
+        return subprocess.run([BIN, "--server", "http://127.0.0.1:%d" % s.port, *words], capture_output=True, text=True, env=dict(s.env, TIDEMARK_TOKEN=s.token))
 
 
 class Http:
@@ -270,7 +282,7 @@ def what_came_from_elsewhere_runs_nothing(face, one):
 STORIES = (a_program_that_was_killed_goes_on_where_it_was, an_answer_counts_once, a_no_ends_it_as_the_program_says, a_message_supersedes_a_wait,
            what_may_have_happened_is_decided_by_a_person, a_cancel_ends_what_waits_and_what_runs, positions_are_gone_back_to_and_forked,
            a_chat_answers_each_message_once, a_graph_asks_and_goes_on, what_came_from_elsewhere_runs_nothing)
-FACES = (Commands(), Http(), Sockets())
+FACES = (Commands(), Remote(), Http(), Sockets())
 
 
 def told_by_every_face(tell):
