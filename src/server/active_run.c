@@ -285,6 +285,19 @@ static void tell_from_log(struct active *a, const struct tide_err *err)
     active_answer(a, err ? NULL : &(struct begun){"", 0, STR("{}"), a->token[0] ? a->token : NULL}, err);
 }
 
+/* Something of it waited in memory while the store could not be written. */
+static bool is_degraded(const struct active *a)
+{
+    const struct tide_session_info *info = NULL;
+    tide_session *session = NULL;
+    struct tide_err ignored;
+    bool is = !tide_session_open(a->runner->store, a->id, TIDE_SESSION_READ, &session, &ignored) &&
+              !tide_session_get_info(session, &info, &ignored) && info->degraded_events > 0;
+
+    tide_session_close(session);
+    return is;
+}
+
 void *active_run(void *arg)
 {
     struct active *a = arg;
@@ -294,6 +307,7 @@ void *active_run(void *arg)
     enum tide_code code = apart ? run_process(a, &err) : run_here(a, &err);
     bool failed = code && code != TIDE_WAITING && code != TIDE_CANCELLED && code != TIDE_NOT_FOUND;
 
+    r->degraded += is_degraded(a);
     if (failed)
         log_write(TIDE_LOG_WARN, "a run ended badly", log_text("session", a->id), log_text("error", err.msg));
     if (!apart)

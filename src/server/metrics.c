@@ -53,6 +53,9 @@ static void put_runs(struct buf *out, const struct runner_counts *c)
     put_one(out, "runs_asked", "gauge", "Requests that wait for a place to run.", c->asked);
     put_one(out, "runs_started_total", "counter", "Runs that were started or resumed here.", c->started);
     put_one(out, "runs_failed_total", "counter", "Runs that failed or could not start.", c->failed);
+    put_one(out, "runs_degraded_total", "counter",
+            "Runs of which something waited in memory while the store could not be written (durability: degraded).",
+            c->degraded);
     put_head(out, "interruptions_total", "counter", "Interruptions that recovery recorded, by reason.");
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         buf_addf(out, "tidemark_interruptions_total{reason=\"%s\"} %llu\n", reasons[i],

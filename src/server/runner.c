@@ -381,7 +381,7 @@ void runner_stop(struct runner *r, int64_t deadline_ms)
 void runner_count(struct runner *r, struct runner_counts *ret)
 {
     pthread_mutex_lock(&r->mu);
-    *ret = (struct runner_counts){r->places, r->line.due, r->line.asked, r->started, r->failed, {0}};
+    *ret = (struct runner_counts){r->places, r->line.due, r->line.asked, r->started, r->failed, r->degraded, {0}};
     for (size_t i = 0; i < sizeof r->interrupted / sizeof r->interrupted[0]; i++)
         ret->interrupted[i] = r->interrupted[i];
     pthread_mutex_unlock(&r->mu);

@@ -84,7 +84,7 @@ bool runner_runs(struct runner *r, const char *session_id);
 #define INTERRUPTION_REASONS "process_restart", "process_exit", "wait_timeout", "shutdown", "other"
 struct runner_counts {
     size_t active, due, asked; /* due, asked: wait for a place */
-    uint64_t started, failed;
+    uint64_t started, failed, degraded;
     uint64_t interrupted[5];
 };
 void runner_count(struct runner *r, struct runner_counts *ret);

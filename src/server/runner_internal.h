@@ -58,7 +58,7 @@ struct runner {
         bool failed;
     } * ended;
     size_t n_ended, cap_ended;
-    atomic_uint_fast64_t started, failed;
+    atomic_uint_fast64_t started, failed, degraded;
     atomic_uint_fast64_t interrupted[5]; /* by reason */
 
     pthread_t thread;

@@ -336,6 +336,29 @@ def a_full_disk_refuses_new_work_and_answers_reads():
     s.dir.cleanup()
 
 
+def what_waited_in_memory_is_counted():
+    os.environ["TIDEMARK_ON_STORE_ERROR"] = "continue"
+    s = Server()
+    del os.environ["TIDEMARK_ON_STORE_ERROR"]
+    script = s.dir.name + "/script.json"
+    with open(script, "w") as f:
+        json.dump({"turns": [{"text": "first"}, {"text": "second", "delay_ms": 700, "calls": [{"name": "glob", "args": {"pattern": "*.none"}}]},
+                             {"text": "third", "delay_ms": 700}]}, f)
+    chat = json.loads(s.run("chat", "--script", script, "-p", "hello", "--output", "json").stdout)["session_id"]
+    figure = lambda: next(float(line.split()[1]) for line in s.ask("GET", "/metrics").bytes.decode().splitlines()
+                          if line.startswith("tidemark_runs_degraded_total "))
+    want(figure(), 0)
+    want(s.api("POST", "/sessions/%s/messages" % chat, {"content": "and now?"}).status, 202)
+    limit = resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (0, limit[1]))
+    time.sleep(2)
+    resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, limit)
+    until(lambda: figure() == 1)
+    want(s.api("GET", "/sessions/" + chat).json["durability"], "degraded")
+    want(s.stop(), 0)
+    s.dir.cleanup()
+
+
 def chats(s, n, delay_ms):
     ids = []
     for i in range(n):
@@ -410,6 +433,7 @@ case("only the hosts and origins that are named are answered", only_the_hosts_an
 case("the settings limit what is sent", the_settings_limit_what_is_sent)
 case("nobody asks or guesses without end", nobody_asks_or_guesses_without_end)
 case("a full disk refuses new work and answers reads", a_full_disk_refuses_new_work_and_answers_reads)
+case("what waited in memory is counted", what_waited_in_memory_is_counted)
 case("fifty active runs are parked and continued", fifty_active_runs_are_parked_and_continued)
 case("what does not park is left, and the second signal ends at once",
      what_does_not_park_is_left_and_the_second_signal_ends_at_once)
