@@ -59,6 +59,31 @@ wait $runner 2>/dev/null
 eval "$(grep 'chat --continue' steps)" >out 2>&1 </dev/null
 check_is 'killed in the middle of the tool: it continues, and the tag is there once' '1|1' "$(grep -c '^v2.4 stands in tags, once.' out)|$(wc -l <tags | tr -d ' ')"
 
+# ---- the server: its address and its token are those of a person's home ----
+rm -r deploy
+cp -r "$TIDE_SOURCE/examples/deploy" deploy
+cd deploy || exit 1
+block 'tidemark serve' | sed -n '/^\$ curl/,/-d /p' | sed 's/^\$ //' >ask
+block 'tidemark serve' | commands >steps
+export HOME=$work/home
+unset XDG_STATE_HOME XDG_RUNTIME_DIR
+mkdir "$HOME"
+eval "exec $(sed -n '1s/serve/serve --listen 127.0.0.1:0 --host 127.0.0.1:7007/; 1s/ *&$//p' steps)" 2>said & # exec: the signal is for tidemark
+server=$!
+wait_for grep -qs unix: said
+check_is 'it says where it is as the README does' "$(block 'tidemark serve' | grep '^tidemark:' | sed 's|[0-9]*;|PORT;|; s|/[^ ]*tidemark/|/|g')" \
+    "$(sed 's|[0-9]*;|PORT;|; s|/[^ ]*tidemark/|/|g; s|/run/server.sock|/server.sock|' said)"
+echo "connect-to = 127.0.0.1:7007:$(grep -o '127[.0-9:]*' said)" >"$HOME/.curlrc"
+eval "$(sed -n 2p steps | sed 's/session deploy/session deployed/')" >out 2>&1
+check_is 'the deploy waits' '7|1' "$?|$(grep -c 'Release it to everyone?' out)"
+sed -i 's|sessions/deploy/|sessions/deployed/|' ask
+eval "$(cat ask)" >answer 2>err
+check_is 'an answer by HTTP lets it finish' 'deployed|idle|1' "$(json '$.session_id' <answer)|$(json '$.status' <answer)|$(wc -l <place/migrated | tr -d ' ')"
+kill $server
+wait $server
+check_is 'the server ends when it is told to' 0 $?
+cd "$work" || exit 1
+
 # ---- the log ----
 block 'sessions new --title' | sed 's/  *# .*//' >steps
 eval "$(sed -n 1,3p steps)" >/dev/null

@@ -60,7 +60,12 @@ static const struct opt options[] = {
      .words = "off live all",
      .help = "which interrupted sessions to resume: off (none), live (those that ran when their process died) or all "
              "(default: $TIDEMARK_AUTO_RESUME, else off); never those that a person stopped"},
-    {.name = "jobs", .type = VALUE_INT, .value = "N", .min = 1, .max = 1000, .help = "run at most N sessions at once (default: 64)"},
+    {.name = "jobs",
+     .type = VALUE_INT,
+     .value = "N",
+     .min = 1,
+     .max = 1000,
+     .help = "run at most N sessions at once (default: 64)"},
     {.name = "stop-within",
      .type = VALUE_DURATION,
      .value = "DURATION",
