@@ -30,7 +30,8 @@ build: ## build/tidemark and the library
 	@$(call ninja,$(BUILD))
 
 .PHONY: run
-run: build ## build, then play the demo (examples/demo); or run it: make run ARGS="sessions list"
+run: build ## build, then play the demo (examples/demo), at a terminal with the server in the end; or: make run ARGS="sessions list"
+	@tools/setup run
 	@$(if $(ARGS),$(BUILD)/tidemark $(ARGS),TIDEMARK=$(BUILD)/tidemark $(BUILD)/examples/tidemark-demo)
 
 .PHONY: check

@@ -105,7 +105,6 @@ static bool show_world(int kills)
 bool play_agent(void)
 {
     int kills = 0;
-    bool right;
     char key;
 
     take_terminal();
@@ -129,7 +128,5 @@ bool play_agent(void)
     }
     if (demo.terminal)
         restore_terminal();
-    right = show_world(kills);
-    place_remove();
-    return right;
+    return show_world(kills);
 }

@@ -131,18 +131,25 @@ int64_t clock_ms(void)
 
 /* ---- the choice ----------------------------------------------------------------------------------------------------- */
 
-/* Whoever watched may go on with the others. */
+/* Whoever watched may go on with the others, and then with the server; nobody is there at the end of the input. */
 static bool offer_others(void)
 {
     char line[16] = "";
+    bool right = true;
 
     say(PLAIN, "\n  Type c and Enter for an agent that you can kill yourself, g and Enter for\n"
-               "  graphs that go on where they failed; Enter alone leaves. ");
-    (void)!read(STDIN_FILENO, line, sizeof(line) - 1);
-    leave_if_stopped();
+               "  graphs that go on where they failed. Enter alone starts the server on this store. ");
+    if (read(STDIN_FILENO, line, sizeof(line) - 1) <= 0) {
+        leave_if_stopped();
+        return true;
+    }
     if (line[0] == 'c' || line[0] == 'C')
-        return play_agent();
-    return line[0] == 'g' || line[0] == 'G' ? play_graphs() : true;
+        right = play_agent();
+    else if (line[0] == 'g' || line[0] == 'G')
+        right = play_graphs();
+    if (right)
+        play_server();
+    return right;
 }
 
 static void on_signal(int number)

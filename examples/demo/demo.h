@@ -30,7 +30,10 @@ void leave_if_stopped(void); /* by a signal */
 int random_below(int n);
 int64_t clock_ms(void);
 
-/* A temporary directory with a copy of the files in examples/`files`, and with a store; commands are run in it. */
+/*
+ * A temporary directory with a copy of the files in examples/`files`, and with a store; commands are run in it. It takes the place of the
+ * one before, and stays until the end.
+ */
 void place_make(const char *files);
 void place_remove(void);
 int place_count(const char *line); /* how often world.log has it: what really happened */
@@ -47,5 +50,8 @@ bool child_kill(pid_t pid);
 bool play_deploy(void);
 bool play_agent(void);
 bool play_graphs(void);
+
+/* At a terminal: the server on the store that the last of them left, until Enter. */
+void play_server(void);
 
 #endif

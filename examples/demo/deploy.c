@@ -166,7 +166,6 @@ bool play_deploy(void)
     int64_t began_ms = clock_ms();
     char text[300];
     int status;
-    bool right;
 
     snprintf(text, sizeof(text), "%d.%03d", d.step_ms / 2000, d.step_ms / 2 % 1000);
     setenv("DEMO_PAUSE", text, 1);
@@ -190,7 +189,5 @@ bool play_deploy(void)
              demo.colored ? "always" : "never");
     if (!demo.json)
         play(&d, "tidemark sessions timeline deploy", text, 0);
-    right = show_world(&d, began_ms);
-    place_remove();
-    return right;
+    return show_world(&d, began_ms);
 }

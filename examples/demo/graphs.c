@@ -64,7 +64,6 @@ static bool play(const struct play *p)
             right = false;
         }
     }
-    place_remove();
     return right;
 }
 

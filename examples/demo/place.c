@@ -36,8 +36,9 @@ void place_make(const char *files)
 {
     static const char *path; /* before a place was in it */
     const char *tmp = getenv("TMPDIR");
-    char text[4096], *tidemark = named_tidemark();
+    char text[4096], state[600], *tidemark = named_tidemark();
 
+    place_remove();
     if (!path)
         path = strdup(getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin");
 
@@ -52,8 +53,10 @@ void place_make(const char *files)
         fail("make '%s': %s", text, strerror(errno));
     if (tidemark)
         snprintf(text, sizeof(text), "%s:%s", dir, path);
-    if ((tidemark && setenv("PATH", text, 1) != 0) || setenv("TIDEMARK_STORE", store, 1) != 0 ||
-        setenv("TIDEMARK_CONFIG", "/dev/null", 1) != 0 || unsetenv("TIDEMARK_RUN") != 0)
+    snprintf(state, sizeof(state), "%s/state", dir);
+    if ((tidemark && setenv("PATH", text, 1) != 0) || setenv("XDG_STATE_HOME", state, 1) != 0 ||
+        setenv("TIDEMARK_STORE", store, 1) != 0 || setenv("TIDEMARK_CONFIG", "/dev/null", 1) != 0 ||
+        unsetenv("TIDEMARK_RUN") != 0)
         fail("set the environment: %s", strerror(errno));
     free(tidemark);
     if (child_wait(child_start("command -v tidemark >/dev/null", -1)) != 0)

@@ -23,11 +23,28 @@ check_is 'nothing is left behind' '' "$(ls tmp)"
 check 'it touches no store of the person' test ! -e data
 
 if command -v script >/dev/null; then
-    TERM=xterm script -qec "stty cols 80; $TIDE_BUILD/examples/tidemark-demo" /dev/null >out </dev/null
+    mkfifo keys
+    TERM=xterm script -qec "stty cols 80; $TIDE_BUILD/examples/tidemark-demo" /dev/null >out <keys &
+    demo=$!
+    exec 3>keys
+    wait_for grep -qs 'Enter alone' out
+    echo >&3
+    wait_for grep -qs 'Enter stops' out
+    tr -d '\r' <out | sed -n 's/^    \(curl .*\)/\1/p' >lines
+    check_is 'it offers two lines' 2 "$(wc -l <lines | tr -d ' ')"
+    check_is 'the first shows what there is' 'deploy|completed' \
+        "$(eval "$(sed -n 1p lines)" 2>/dev/null | json '$.sessions[0].session_id')|$(eval "$(sed -n 1p lines)" 2>/dev/null | json '$.sessions[0].outcome')"
+    eval "timeout 20 $(sed -n 2p lines)" 2>/dev/null | head -n 2 >followed
+    check_is 'the second follows everything from the beginning' 'id: 1|1' "$(head -n 1 followed)|$(grep -c '"session.created"' followed)"
+    check 'the server of this person is left alone' test ! -e state/tidemark/server.token
+    echo >&3
+    wait $demo
     check_is 'on a terminal it ends well' 0 $?
+    exec 3>&-
+    check_is 'and the server with it' '' "$(ls tmp)"
     check 'in colour' grep -q "$(printf '\033\[31m')" out
     check 'and nothing was lost' grep -q 'Nothing was lost' out
-    tr -d '\r' <out | sed 's/\x1b\[[0-9;]*m//g' | grep -v 'rt_' >plain
+    tr -d '\r' <out | sed 's/\x1b\[[0-9;]*m//g' | grep -v 'rt_\|^    curl ' >plain
     check 'no line is longer than the terminal' test "$(LC_ALL=C.UTF-8 wc -L <plain)" -le 80
     check 'the timeline keeps its shape' grep -q '^ ● run 1 ' plain
 else
