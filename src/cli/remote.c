@@ -307,7 +307,7 @@ static enum tide_code send_request(struct remote *r, struct http_ask *ask, struc
         if (!code)
             return TIDE_OK;
         was_sent |= lost == HTTP_CUT;
-        if (reply->status) { /* it was cut long after it had been sent: a stream */
+        if (ask->take && reply->status) { /* a stream, which was cut long after it had begun */
             until = 0;
             pause = PAUSE_MS;
         }
@@ -397,9 +397,10 @@ enum tide_code remote_take(struct remote *r, const struct shape *shape, const st
 {
     if (!v)
         return no_answer(r, 204, err);
-    return shape_read(&r->arena, shape, v, data, err)
-               ? tide_wrap(err, "%s: the answer is of another version", r->url.text)
-               : TIDE_OK;
+    if (!shape_read(&r->arena, shape, v, data, err))
+        return TIDE_OK;
+    err->code = TIDE_IO;
+    return tide_wrap(err, "%s: the answer is of another version", r->url.text);
 }
 
 enum tide_code remote_read(struct remote *r, enum remote_patience patience, const struct shape *shape, void *data,

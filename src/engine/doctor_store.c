@@ -120,7 +120,8 @@ static int on_needs_resume(void *arg, const struct tide_session_info *info)
 
     snprintf(state, sizeof(state), "%" PRId64, info->last_seq);
     if (info->needs_resume && info->run_ended_ms) /* the others are what recovery would write down */
-        doctor_say_of(arg, of, VERDICT_WARN, NULL, "%s: %s", info->id, info->why ? info->why : status_word(info->status));
+        doctor_say_of(arg, of, VERDICT_WARN, NULL, "%s: %s", info->id,
+                      info->why ? info->why : status_word(info->status));
     return 0;
 }
 

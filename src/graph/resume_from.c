@@ -191,7 +191,8 @@ static void from_head(struct outlook *o)
         outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
         outlook_repeat(o, "\"checkpoint\":null");
     } else {
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_WRONG_STATE, NULL, WORDS(o, "nothing has run in session '%s' yet", id));
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_WRONG_STATE, NULL,
+                       WORDS(o, "nothing has run in session '%s' yet", id));
         outlook_hint(o, TIDE_ACTION_START, "");
     }
 }

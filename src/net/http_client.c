@@ -284,7 +284,7 @@ static enum tide_code receive(struct http_client *c, struct http_reply *r, struc
             return err->code;
         }
         if (step == TLS_DONE && http_reply_feed(r, (struct str){room, n}, &used, err))
-            return err->code;
+            return err->code = TIDE_IO; /* it is the peer that is wrong, not who asks */
         if (step == TLS_DONE && used < n)
             r->stays = false; /* what comes behind the answer is nobody's */
         if ((step == TLS_WANTS_READ || step == TLS_WANTS_WRITE) &&

@@ -188,14 +188,14 @@ static enum tide_code feed_head(struct http_reply *r, struct str bytes, size_t *
     while (i < bytes.len && r->state == REPLY_HEAD) {
         const char *end = memchr(bytes.ptr + i, '\n', bytes.len - i);
         size_t n = end ? (size_t)(end - bytes.ptr) - i + 1 : bytes.len - i;
-        size_t blank;
+        size_t blank, room = r->head.max - r->head.len;
 
-        buf_add(&r->head, bytes.ptr + i, n);
+        buf_add(&r->head, bytes.ptr + i, n < room ? n : room);
         i += n;
-        if (r->head.failed)
-            return tide_fail(err, TIDE_TOO_BIG, "the head of the answer has more than %zu bytes", r->head.max);
         if (!may_be_http(&r->head))
             return refuse(err, "its first line is no status line");
+        if (n > room)
+            return tide_fail(err, TIDE_TOO_BIG, "the head of the answer has more than %zu bytes", r->head.max);
         blank = end ? blank_line(buf_view(&r->head)) : 0;
         if (!blank)
             continue;

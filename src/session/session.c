@@ -351,7 +351,8 @@ static enum tide_code check_data(const struct tide_session *s, const struct kind
     if (!kind || (kind->flags & KIND_TELLS && !runs))
         return TIDE_OK;
     if (kind->flags & KIND_TELLS)
-        tide_fail(err, TIDE_DENIED, "%s is written by what runs in this session: append a kind of your own", kind->name);
+        tide_fail(err, TIDE_DENIED, "%s is written by what runs in this session: append a kind of your own",
+                  kind->name);
     else
         tide_fail(err, TIDE_DENIED, "%s is written by Tidemark alone: append a kind of your own", kind->name);
     return tide_about(err, TIDE_SUBJECT_ARGUMENT, "kind");

@@ -9,6 +9,7 @@ import socket
 import ssl
 import stat
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -262,11 +263,416 @@ def it_cancels():
     want("no need" in s.run("log", "show", "c1").stdout, True)
 
 
+def last(one):
+    return json.loads(s.run("sessions", "show", one, "--json").stdout)
+
+
+def it_changes_what_the_store_changes():
+    s.run("sessions", "new", "--id", "changed")
+    s.append("changed", 4)
+    mark = remote("sessions", "checkpoint", "changed", "--description", "here").stdout.strip()
+    want(s.run("sessions", "checkpoints", "changed", "--ids").stdout.split(), [mark])
+    want(remote("sessions", "rollback", "changed", "--to", "3", "--reason", "back", "--json").stdout,
+         '{"session_id":"changed","to_seq":3,"seq":%d}\n' % last("changed")["last_seq"])
+    want(remote("sessions", "rollback", "changed", "--to", "4").stdout,
+         "rolled back to 4; the log is now at %d\n" % last("changed")["last_seq"])
+    want(json.loads(remote("sessions", "fork", "changed", "--at", "2", "--id", "fork-of", "--title", "F", "--json").stdout),
+         {"session_id": "fork-of", "parent": {"session_id": "changed", "seq": 2}})
+    want(last("fork-of")["title"], "F")
+    want(remote("sessions", "fork", "changed").stdout.strip() in s.run("sessions", "list", "--ids").stdout.split(), True)
+    want(remote("sessions", "checkpoint", "delete", "changed", mark).stdout, "1 checkpoint deleted\n")
+    for _ in range(3):
+        want(remote("sessions", "checkpoint", "changed").returncode, 0)
+    want(json.loads(remote("sessions", "prune", "changed", "--keep", "1", "--json").stdout), {"session_id": "changed", "deleted": 2})
+    want(remote("tasks", "set", "t9", "--state", "REVIEW", "--title", "Nine").stdout, s.run("tasks", "show", "t9").stdout)
+    program("rotated")
+    token = remote("token", "rotate", "rotated").stdout.strip()
+    want(remote("resume", "rotated", "--token", token, "--input", "yes").returncode, 0)
+    by = [json.loads(l).get("by") for l in s.run("log", "show", "changed").stdout.splitlines() if "session.rolled_back" in l]
+    want(len(set(by)), 1, "who did it")
+
+
+def it_trusts():
+    env = {"TIDEMARK_ORIGIN_KEY": "the key of somebody else, elsewhere"}
+    other = s.dir.name + "/other.db"
+    command("--store", other, "exec", "--session", "foreign", "--", "sh", "-c", "tidemark wait go --question 'go?'", env=env)
+    path = write("foreign.jsonl", command("--store", other, "sessions", "export", "foreign", env=env).stdout)
+    want(s.run("sessions", "import", path).returncode, 0)
+    same("sessions", "trust", "foreign", "--show")
+    line_of(remote("resume", "foreign"), 11)
+    r = remote("sessions", "trust", "foreign", "--yes", "--json")
+    want((r.returncode, json.loads(r.stdout)["trusted_now"]), (0, True), r.stderr)
+
+
+# ---- once ----
+
+class Between:
+    """Stands between a command and the server: passes requests on, and does something when a POST has been sent and answered."""
+
+    def __init__(self, then):
+        self.then, self.posts = then, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                c, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(c,), daemon=True).start()
+
+    def request(self, c):
+        text = b""
+        while b"\r\n\r\n" not in text:
+            piece = c.recv(65536)
+            if not piece:
+                return None
+            text += piece
+        head, body = text.split(b"\r\n\r\n", 1)
+        length = int(next((l.split(b":")[1] for l in head.split(b"\r\n") if l.lower().startswith(b"content-length:")), b"0"))
+        while len(body) < length:
+            body += c.recv(65536)
+        head = re.sub(rb"Host: [^\r]*", b"Host: 127.0.0.1:%d" % s.port, head)
+        return head + b"\r\nConnection: close\r\n\r\n" + body
+
+    def serve(self, c):
+        with c:
+            request = self.request(c)
+            if not request:
+                return
+            is_post = request.startswith(b"POST")
+            self.posts += is_post
+            try:
+                with socket.create_connection(("127.0.0.1", s.port), timeout=30) as up:
+                    up.sendall(request)
+                    answer = b""
+                    while True:
+                        piece = up.recv(65536)
+                        if not piece:
+                            break
+                        answer += piece
+            except OSError:
+                return
+            if is_post and self.then(self.posts):
+                return  # the answer is lost
+            try:
+                c.sendall(answer)
+            except OSError:
+                pass
+
+    def close(self):
+        self.listener.close()
+
+
+def restart(n):
+    if n > 1:
+        return False
+    s.kill()
+    s.start()
+    return True
+
+
+def a_request_whose_answer_was_lost_is_carried_out_once():
+    s.run("sessions", "new", "--id", "once")
+    b = Between(lambda n: n == 1)
+    want(remote("sessions", "send", "--queue", "once", "hello", server=b.url).returncode, 0)
+    want(b.posts, 2)
+    b.close()
+    want(len(s.run("sessions", "queue", "once").stdout.splitlines()), 1)
+
+
+def a_request_is_carried_out_once_though_the_server_was_killed():
+    for i, (args, count) in enumerate([
+            (("sessions", "send", "--queue", "%s", "hello"), "queue.added"),
+            (("sessions", "checkpoint", "%s"), "checkpoint"),
+            (("sessions", "rollback", "%s", "--to", "2"), "session.rolled_back")]):
+        one = "killed-%d" % i
+        s.run("sessions", "new", "--id", one)
+        s.append(one, 3)
+        b = Between(restart)
+        r = remote(*[a.replace("%s", one) for a in args], server=b.url)
+        want((r.returncode, b.posts), (0, 2), "%r says %r;" % (args, r.stderr))
+        b.close()
+        want([json.loads(l)["kind"] for l in s.run("log", "show", one).stdout.splitlines()].count(count), 1, count)
+
+
+def an_answer_is_given_once_though_the_server_was_killed():
+    token = program("killed-wait")
+    b = Between(restart)
+    r = remote("resume", "killed-wait", "--token", token, "--input", "yes", server=b.url)
+    want((r.returncode, b.posts), (0, 2), r.stderr)
+    b.close()
+    want(ledger("killed-wait"), ["one", "two"])
+    want(s.run("log", "show", "killed-wait", "--kind", "run.resumed").stdout.count("\n"), 1)
+
+
+def a_server_that_stays_away_is_given_up():
+    s.run("sessions", "new", "--id", "away")
+    b = Between(lambda n: True)
+    r = remote("sessions", "send", "--queue", "away", "hello", server=b.url, timeout=60)
+    b.close()
+    line_of(r, IO, "whether the request was carried out is not known")
+    want(b.posts > 3, True, "tries")
+    want(len(s.run("sessions", "queue", "away").stdout.splitlines()), 1)
+
+
+# ---- following ----
+
+def a_log_is_followed_across_a_restart():
+    s.run("sessions", "new", "--id", "followed")
+    s.append("followed", 2)
+    p = subprocess.Popen([BIN, "--server", HTTP, "log", "show", "--follow", "followed", "--to", "9"], env=s.env,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    got = [p.stdout.readline() for _ in range(3)]
+    s.append("followed", 3)
+    got += [p.stdout.readline() for _ in range(3)]
+    s.kill()
+    s.start()
+    s.append("followed", 3)
+    got += p.stdout.readlines()
+    want(p.wait(20), 0, p.stderr.read())
+    want("".join(got), s.run("log", "show", "followed").stdout)
+
+
+def a_follower_that_is_interrupted_ends_well():
+    p = subprocess.Popen([BIN, "--server", HTTP, "log", "show", "-f", "log-one"], env=s.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdout.readline()
+    local = subprocess.Popen([BIN, "--store", s.store, "log", "show", "-f", "log-one"], env=s.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    local.stdout.readline()
+    time.sleep(0.3)
+    for one in (p, local):
+        one.send_signal(signal.SIGINT)
+    want((p.wait(10), p.stderr.read()), (local.wait(10), local.stderr.read()))
+    gone = subprocess.Popen([BIN, "--server", HTTP, "log", "show", "-f", "fork-of"], env=s.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    gone.stdout.readline()
+    want(s.run("sessions", "delete", "fork-of").returncode, 0)
+    want(gone.wait(10), NOT_FOUND)
+    want("was deleted" in gone.stderr.read(), True)
+
+
+# ---- what is refused ----
+
+def other_commands_are_refused():
+    for args in (["run", "x.json"], ["exec", "--", "true"], ["chat"], ["serve"], ["sessions", "new"], ["store", "check"], ["doctor"],
+                 ["log", "append", "x", "--kind", "note"], ["sessions", "delete", "log-one"], ["recover"], ["config", "list"]):
+        line_of(remote(*args), USAGE, "does not work through a server", "--store")
+    for args in (["resume", "waits", "--dry-run"], ["resume", "waits", "--provider", "openai"], ["log", "show", "--all"],
+                 ["sessions", "timeline", "waits", "--follow"], ["sessions", "verify", "--all"], ["sessions", "checkpoint", "waits", "--type", "turn"]):
+        line_of(remote(*args), USAGE, "works on a store only")
+    line_of(command("--server", HTTP, "--store", s.store, "why", "waits"), USAGE, "--server and --store")
+    want(remote("run", "--help").returncode, 0)
+
+
+def the_environment_names_a_server():
+    env = {"TIDEMARK_SERVER": HTTP}
+    want(command("why", "waits", env=env).stdout, remote("why", "waits").stdout.replace(" --server " + HTTP, ""))
+    want(command("--store", s.store, "why", "waits", env=env).stdout, s.run("why", "waits").stdout)
+    for args in (["version"], ["config", "list"], ["schema"], ["completion", "bash"]):
+        want(command(*args, env=env).returncode, 0, args)
+    line_of(command("sessions", "new", env=env), USAGE, "unset TIDEMARK_SERVER")
+    line_of(command("exec", "--", "true", env=env), USAGE, "unset TIDEMARK_SERVER")
+    want(command("--store", s.store, "exec", "--session", "inner", "--", "sh", "-c", "tidemark step a -- echo b", env=env).returncode, 0)
+
+
+def addresses_that_are_none_are_refused():
+    for url, word in (("nonsense", "names no server"), ("", "names no server"), ("http://", "names no server"), ("unix:", "names no server"),
+                      ("http://127.0.0.1:0", "names no server"), ("http://127.0.0.1:99999", "names no server"),
+                      ("http://127.0.0.1:80/path", "names no server"), ("http://user@127.0.0.1", "names no server"),
+                      ("ftp://127.0.0.1", "names no server"), ("http://[::1", "names no server")):
+        line_of(command("--server", url, "why", "x"), USAGE, word)
+    for host in ("192.0.2.1", "example.org", "0.0.0.0", "127.0.0.1.example.org", "[2001:db8::1]", "[::ffff:192.0.2.1]"):
+        line_of(command("--server", "http://%s:7007" % host, "why", "x"), IO, "is another machine", "https://")
+    line_of(command("--server", HTTP, "--pin", "sha256//" + "A" * 43 + "=", "why", "x"), USAGE, "--pin")
+
+
+def nobody_there_is_said_at_once():
+    began = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    line_of(command("--server", "http://127.0.0.1:%d" % port, "why", "x"), IO, "no server answers there")
+    line_of(command("--server", "unix:" + s.dir.name + "/nothing.sock", "why", "x"), IO, "no server answers there")
+    line_of(command("--server", "unix:/" + "x" * 200, "why", "x"), USAGE, "path of a socket")
+    want(time.monotonic() - began < 3, True, "the time")
+
+
+def a_wrong_token_is_refused():
+    line_of(remote("why", "waits", env={"TIDEMARK_TOKEN": "tide_nothing"}), IO, "unknown, expired or revoked", "TIDEMARK_TOKEN")
+    line_of(remote("why", "waits", env={"TIDEMARK_TOKEN": "a b"}), USAGE, "TIDEMARK_TOKEN")
+    line_of(remote("why", "waits", env={"XDG_STATE_HOME": s.dir.name + "/empty"}), IO, "a token is needed")
+    token = json.loads(s.run("access", "create", "reader", "--scopes", "read", "--json").stdout)["token"]
+    env = {"TIDEMARK_TOKEN": token, "XDG_STATE_HOME": s.dir.name + "/empty"}
+    want(remote("why", "waits", env=env).stdout, remote("why", "waits").stdout)
+    line_of(remote("cancel", "waits", env=env), IO, "lacks the scope write")
+    want(remote("why", "waits", env=env, server="http://localhost:%d" % s.port).returncode, 0)
+
+
+# ---- what is no server ----
+
+class Fake:
+    """Answers each request with the same bytes, then goes on with what `more` gives."""
+
+    def __init__(self, text, more=None, family=None):
+        self.text, self.more, self.asked = text, more, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                c, _ = self.listener.accept()
+            except OSError:
+                return
+            with c:
+                self.asked += 1
+                try:
+                    c.recv(65536)
+                    c.sendall(self.text)
+                    for piece in self.more() if self.more else ():
+                        c.sendall(piece)
+                except OSError:
+                    pass
+
+    def close(self):
+        self.listener.close()
+
+
+def forever(piece):
+    def give():
+        while True:
+            yield piece
+    return give
+
+
+def what_is_no_server_is_refused():
+    ok = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+    for text, more, word in (
+            (b"SSH-2.0-OpenSSH_9.2\r\n", None, "speaks no HTTP"),
+            (b"HTTP/1.1 banana\r\n\r\n", None, "speaks no HTTP"),
+            (b"HTTP/1.1 200 OK\r\nno field\r\n\r\n", None, "speaks no HTTP"),
+            (b"HTTP/1.1 101 Switching\r\n\r\n", None, "speaks no HTTP"),
+            (ok + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", None, "speaks no HTTP"),
+            (ok + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", None, "speaks no HTTP"),
+            (ok + b"Content-Length: -2\r\n\r\n{}", None, "speaks no HTTP"),
+            (ok + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", None, "speaks no HTTP"),
+            (ok + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}xx\r\n", None, "speaks no HTTP"),
+            (ok + b"Content-Length: 999999999999\r\n\r\n", None, "more than"),
+            (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi", None, "is no server of Tidemark"),
+            (ok + b"Content-Length: 4\r\n\r\n{\"a\"", None, "is no server of Tidemark"),
+            (ok + b"Content-Length: 2\r\n\r\n[]", None, "another version"),
+            (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", None, "is no server of Tidemark"),
+            (b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", None, "is no server of Tidemark"),
+            (b"HTTP/1.1 200 OK\r\n", forever(b"X-Field: 1\r\n" * 500), "more than"),
+            (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, None, "speaks no HTTP"),
+            (b"", forever(b"x" * 65536), "speaks no HTTP"),
+            (ok + b"\r\n", forever(b" " * (1 << 20)), "more than"),
+            (ok + b"Transfer-Encoding: chunked\r\n\r\n", forever(b"10000\r\n" + b" " * 65536 + b"\r\n"), "more than")):
+        f = Fake(text, more)
+        line_of(remote("why", "x", server=f.url, timeout=50), IO, word)
+        want(f.asked, 1, "it is asked once, says %r," % text[:60])
+        f.close()
+    f = Fake(ok + b"Content-Length: 100\r\n\r\n{")
+    line_of(remote("why", "x", server=f.url, timeout=50), IO, "in the middle of the answer")
+    want(f.asked > 3, True, "a connection that broke is tried again")
+    f.close()
+
+
+# ---- TLS ----
+
+class Tls:
+    """A server with a certificate of its own."""
+
+    def __init__(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="tidemark-tls-")
+        self.store = os.path.join(self.dir.name, "s.db")
+        self.env = dict(s.env, XDG_STATE_HOME=self.dir.name + "/state", XDG_CONFIG_HOME=self.dir.name + "/config", XDG_RUNTIME_DIR=self.dir.name)
+        subprocess.run([BIN, "--store", self.store, "sessions", "new", "--id", "a"], env=self.env, check=True, capture_output=True)
+        self.process = subprocess.Popen([BIN, "--store", self.store, "serve", "--tls", "--listen", "127.0.0.1:0", "--unix", "off"],
+                                        env=self.env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        lines = [self.process.stderr.readline() for _ in range(2)]
+        self.port = int(re.search(r"https://127\.0\.0\.1:(\d+)", lines[0]).group(1))
+        self.url = "https://127.0.0.1:%d" % self.port
+        self.pin = re.search(r"--pin (sha256//[^;\s]+)", lines[1]).group(1)
+        with open(self.dir.name + "/state/tidemark/server.token") as f:
+            self.token = f.read().strip()
+        self.elsewhere = dict(self.env, XDG_STATE_HOME=self.dir.name + "/empty", TIDEMARK_TOKEN=self.token)
+
+    def done(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(20)
+        self.process.stderr.close()
+        self.dir.cleanup()
+
+
+def tls_is_pinned():
+    t = Tls()
+    wrong = "sha256//" + "A" * 43 + "="
+    local = subprocess.run([BIN, "--store", t.store, "sessions", "list", "--ids"], env=t.env, capture_output=True, text=True).stdout
+    for r in (command("--server", t.url, "sessions", "list", "--ids", env=t.env),
+              command("--server", "https://localhost:%d/" % t.port, "sessions", "list", "--ids", env=t.env),
+              command("--server", t.url, "--pin", t.pin, "sessions", "list", "--ids", env=t.elsewhere),
+              command("--server", t.url, "sessions", "list", "--ids", env=dict(t.elsewhere, TIDEMARK_SERVER_PIN=t.pin))):
+        want((r.returncode, r.stdout), (0, local), r.stderr)
+    r = command("--server", t.url, "--pin", t.pin, "sessions", "queue", "a", env=t.elsewhere)
+    want((r.returncode, r.stdout), (0, ""), r.stderr)
+    r = command("--server", t.url, "sessions", "send", "--queue", "a", "x" * 100000, env=t.env)
+    want(r.returncode, 0, r.stderr)
+    line_of(command("--server", t.url, "--pin", wrong, "why", "a", env=t.env), IO, "another key than the one that is pinned", t.pin)
+    line_of(command("--server", t.url, "why", "a", env=t.elsewhere), IO, "is not to be trusted", "pin")
+    line_of(command("--server", t.url, "--pin", "nonsense", "why", "a", env=t.env), USAGE, "is no pin")
+    line_of(command("--server", t.url.replace("https", "http"), "why", "a", env=t.env), IO)
+    line_of(command("--server", HTTP.replace("http", "https"), "why", "a", env=t.env), IO)
+    t.done()
+
+
+def nothing_is_sent_to_a_server_that_did_not_prove_itself():
+    t = Tls()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(t.dir.name + "/state/tidemark/server-tls.pem")
+    got = []
+
+    def serve(listener):
+        while True:
+            try:
+                c, _ = listener.accept()
+                with context.wrap_socket(c, server_side=True) as tls:
+                    got.append(tls.recv(65536))
+            except OSError:
+                if listener.fileno() < 0:
+                    return
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        url = "https://127.0.0.1:%d" % listener.getsockname()[1]
+        line_of(command("--server", url, "--pin", "sha256//" + "B" * 43 + "=", "why", "a", env=t.elsewhere), IO)
+        line_of(command("--server", url, "why", "a", env=t.elsewhere), IO)
+        want(b"".join(got), b"")
+    t.done()
+
+
 case("a command prints through a server what it prints on the store", it_prints_what_the_store_prints)
 case("a command fails through a server as it fails on the store", it_fails_as_the_store_does)
 case("an answer resumes a program, whose end is shown", it_answers_and_resumes)
 case("a run that parks shows its token once", it_parks_and_shows_the_token_once)
 case("a message is sent, queued and withdrawn", it_sends)
 case("a run is cancelled", it_cancels)
+case("checkpoints, rollbacks, forks, tasks and tokens are made", it_changes_what_the_store_changes)
+case("a session from elsewhere is shown and trusted", it_trusts)
+case("a request whose answer was lost is carried out once", a_request_whose_answer_was_lost_is_carried_out_once)
+case("a request is carried out once though the server was killed", a_request_is_carried_out_once_though_the_server_was_killed)
+case("an answer is given once though the server was killed", an_answer_is_given_once_though_the_server_was_killed)
+case("a server that stays away is given up", a_server_that_stays_away_is_given_up)
+case("a log is followed across a restart", a_log_is_followed_across_a_restart)
+case("following ends as on a store", a_follower_that_is_interrupted_ends_well)
+case("other commands and options are refused", other_commands_are_refused)
+case("the environment names a server", the_environment_names_a_server)
+case("addresses that are none are refused", addresses_that_are_none_are_refused)
+case("that nobody is there is said at once", nobody_there_is_said_at_once)
+case("a wrong token is refused", a_wrong_token_is_refused)
+case("what is no server is refused", what_is_no_server_is_refused)
+case("TLS is pinned", tls_is_pinned)
+case("nothing is sent to a server that did not prove itself", nothing_is_sent_to_a_server_that_did_not_prove_itself)
 s.done()
 end()
