@@ -54,7 +54,7 @@ static void a_completed_session_goes_on_only_as_a_fork(void **state)
     (void)state;
     begin(&l, ABC);
     assert_int_equal(go(&l, NULL), TIDE_OK);
-    refused(&l, NULL, TIDE_INVALID, TIDE_ACTION_LIST_CHECKPOINTS, "");
+    refused(&l, NULL, TIDE_WRONG_STATE, TIDE_ACTION_LIST_CHECKPOINTS, "");
     helps(&l, 0, TIDE_ACTION_LIST_CHECKPOINTS, "{}");
     helps(&l, 1, TIDE_ACTION_REPEAT, "{\"checkpoint\":null}");
     w = checkpoint(&l, "node_complete", "b");
