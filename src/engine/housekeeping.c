@@ -35,7 +35,7 @@ static bool same(struct arena *a, const struct state *s, const char *key, const 
 /* Nobody waits for it, and nothing of it is left to be done or to be sent: what came from elsewhere sends nothing. */
 static bool is_over(const struct looking *l, const struct head *h, const struct state *s, const struct status *st)
 {
-    return st->status == TIDE_STATUS_IDLE && !s->ledger.queue.live &&
+    return st->status == TIDE_STATUS_IDLE && !s->ledger.queued &&
            (!s->ledger.notify_from || !origin_is_ours(l->store, h));
 }
 

@@ -93,14 +93,16 @@ tidemark log append queued --input --kind queue.added --data '{"queue_id":"q1","
 make parent
 put parent run.completed '{"run_id":"r1"}'
 tidemark sessions fork parent --at 3 --id child >/dev/null
+tidemark exec --session sent -- true >/dev/null 2>&1
+tidemark sessions send --queue sent 'and that' >/dev/null
 tidemark recover >/dev/null
-check_is 'it is off by default' 6 "$(ids | wc -w)"
-check 'and so it stays with a long time' eval 'TIDEMARK_RETENTION=30d tidemark recover >/dev/null && test "$(ids | wc -w)" = 6'
+check_is 'it is off by default' 7 "$(ids | wc -w)"
+check 'and so it stays with a long time' eval 'TIDEMARK_RETENTION=30d tidemark recover >/dev/null && test "$(ids | wc -w)" = 7'
 check_is 'a dry run says what would go' 2 "$(TIDEMARK_RETENTION=1ms tidemark recover --dry-run --json | tail -n 1 | json '$.summary.deleted')"
-check_is 'and deletes nothing' 6 "$(ids | wc -w)"
+check_is 'and deletes nothing' 7 "$(ids | wc -w)"
 tidemark config set retention 1ms
 check 'recovery applies it' eval "tidemark recover | grep -q ', 2 older than .retention. deleted'"
-check_is 'never what waits, is interrupted, has a queue or is forked from' 'asks cut parent queued' "$(ids | tr ' ' '\n' | sort | paste -sd ' ')"
+check_is 'never what waits, is interrupted, has a queue or is forked from' 'asks cut parent queued sent' "$(ids | tr ' ' '\n' | sort | paste -sd ' ')"
 check 'what is forked from goes when its forks are gone' eval "tidemark recover >/dev/null; ! tidemark sessions show parent 2>/dev/null"
 refuses_as 'a time that is none' 2 'INVALID|key||retention||' config set retention often
 
@@ -115,10 +117,10 @@ terminal send-keys "clear; $(printf '%q ' "$TIDE_BIN" sessions delete --kind log
 wait_for is_shown 'Delete 52 sessions permanently? \[y/N\]'
 terminal send-keys n Enter
 wait_for is_shown 'nothing was deleted'
-check_is 'a no deletes nothing' 55 "$(ids | wc -w)"
+check_is 'a no deletes nothing' 56 "$(ids | wc -w)"
 terminal send-keys "clear; $(printf '%q ' "$TIDE_BIN" sessions delete --kind log --status idle)" Enter
 wait_for is_shown 'Delete 52 sessions permanently? \[y/N\]'
 terminal send-keys y Enter
 wait_for is_shown '^52 deleted'
-check_is 'a yes does' 3 "$(ids | wc -w)"
+check_is 'a yes does' 4 "$(ids | wc -w)"
 finish
