@@ -72,14 +72,31 @@ static void say_position(const struct subject *o, const char *word)
         say_nodes(o, &p->ready, p->ready.live > 1 ? "are next" : "is next");
 }
 
+static void say_stuck(const struct subject *o, const char *stuck)
+{
+    const char *cut[NODES_SAID] = {stuck};
+    size_t n = o->graph ? status_cut(o, cut, NODES_SAID) : 1;
+
+    n = n ? n : 1; /* it failed */
+    for (size_t i = 0; i < n && i < NODES_SAID; i++)
+        say_quoted(o->st, i ? ", " : n > 1 ? "; nodes " : o->graph ? "; node " : "; step ", cut[i]);
+    if (n > NODES_SAID)
+        say(o->st, " and %zu more", n - NODES_SAID);
+    say(o->st, n > 1 ? " must happen once and failed or were interrupted: find out whether they happened"
+                     : " must happen once and failed or was interrupted: find out whether it happened");
+}
+
 static void say_steps(const struct subject *o)
 {
     const struct ledger *l = &o->state->ledger;
     const struct map_entry *e = map_next(&l->effects, NULL);
     int64_t finished = l->effects_completed - l->chain_before;
+    const char *cut;
 
     if (o->graph) {
         say_position(o, o->state->content.position.active.live > 1 ? "were running" : "was running");
+        if (status_cut(o, &cut, 1))
+            say_stuck(o, cut);
         return;
     }
     while (e && ((const struct effect *)e->value)->past)
@@ -280,20 +297,6 @@ static void say_dropped(const struct subject *o)
         say_quoted(o->st, said ? ", " : ": ", e->key);
     if (dropped->live > said)
         say(o->st, " and %zu more", dropped->live - said);
-}
-
-static void say_stuck(const struct subject *o, const char *stuck)
-{
-    const char *cut[NODES_SAID] = {stuck};
-    size_t n = o->graph ? status_cut(o, cut, NODES_SAID) : 1;
-
-    n = n ? n : 1; /* it failed */
-    for (size_t i = 0; i < n && i < NODES_SAID; i++)
-        say_quoted(o->st, i ? ", " : n > 1 ? "; nodes " : o->graph ? "; node " : "; step ", cut[i]);
-    if (n > NODES_SAID)
-        say(o->st, " and %zu more", n - NODES_SAID);
-    say(o->st, n > 1 ? " must happen once and failed or were interrupted: find out whether they happened"
-                     : " must happen once and failed or was interrupted: find out whether it happened");
 }
 
 static void say_idle(const struct subject *o)

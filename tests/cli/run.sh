@@ -202,7 +202,10 @@ kill -KILL $pid
 kill "$(cat at)" 2>/dev/null
 rm -f slow
 check 'why says where it was' eval "tidemark why '$id' | grep -q '2 nodes are complete; node deploy was running'"
+check_is 'and that it must happen once, once' 1 "$(tidemark why "$id" | grep -o 'node deploy must happen once and failed or was interrupted: find out whether it happened' | wc -l)"
 check 'and how to settle it' eval "tidemark why '$id' | grep -q 'sessions resume $id --happened deploy'"
+tidemark recover >/dev/null
+check_is 'also when that is written down' 1 "$(tidemark why "$id" | grep -o 'must happen once' | wc -l)"
 tidemark resume "$id" >out 2>err
 check_is 'what must happen once and was interrupted is not run again' '10 1' "$? $(wc -l <deploys)"
 tidemark resume "$id" --happened deploy --set url=u >out 2>err
