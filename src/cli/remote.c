@@ -15,6 +15,7 @@
 #include "cli/remote_url.h"
 #include "engine/shapes.h"
 #include "net/http_client.h"
+#include "net/listen.h"
 #include "server/access.h"
 #include "terminal/progress.h"
 
@@ -60,6 +61,15 @@ struct arena *remote_arena(struct remote *r)
 
 /* ---- opening ---- */
 
+/* Another user could listen where this user's server was: a token that nobody named is for this user's processes alone. */
+static bool is_own_server(const struct remote *r)
+{
+    int64_t port = 0;
+
+    return r->url.is_loopback &&
+           (r->url.pin || (str_to_int64(str_from(r->url.port), &port) && listen_port_is_own((int)port)));
+}
+
 /* TIDEMARK_TOKEN, else, where the server is on this machine and by TCP, the token that it keeps for this user. */
 static enum tide_code take_token(struct remote *r, struct tide_err *err)
 {
@@ -71,7 +81,7 @@ static enum tide_code take_token(struct remote *r, struct tide_err *err)
         for (const char *c = given; *c; c++)
             if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
                 return tide_fail(err, TIDE_INVALID, "TIDEMARK_TOKEN is no token of a server");
-    } else if (r->url.unix_path || !r->url.is_loopback) {
+    } else if (r->url.unix_path || !is_own_server(r)) {
         return TIDE_OK;
     } else if (access_read_own(own, err)) {
         return err->code;

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 
 /* ---- TCP ---- */
@@ -162,4 +163,35 @@ enum tide_code listen_place_of(int fd, struct listen_place *ret, struct tide_err
         snprintf(ret->address, sizeof ret->address, "%.108s", ((const struct sockaddr_un *)&at)->sun_path);
     }
     return TIDE_OK;
+}
+
+/* ---- who listens ---- */
+
+#define LISTENS "0A" /* of the states in /proc/net/tcp */
+
+/* Looks through one of the tables: local address in the second column, state in the fourth, user in the eighth. */
+static void look_through(const char *table, int port, bool *ret_any, bool *ret_other)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT((size_t)64 << 20);
+    unsigned at, uid;
+    char state[3];
+
+    if (buf_read_file(&text, table))
+        return;
+    for (const char *line = strchr(buf_cstr(&text), '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        if (sscanf(line + 1, " %*[0-9]: %*[0-9A-F]:%x %*s %2s %*s %*s %*s %u", &at, state, &uid) != 3 ||
+            strcmp(state, LISTENS) != 0 || at != (unsigned)port)
+            continue;
+        *ret_any = true;
+        *ret_other |= uid != geteuid() && uid != 0;
+    }
+}
+
+bool listen_port_is_own(int port)
+{
+    bool any = false, other = false;
+
+    look_through("/proc/net/tcp", port, &any, &other);
+    look_through("/proc/net/tcp6", port, &any, &other);
+    return any && !other;
 }

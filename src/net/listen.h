@@ -30,4 +30,10 @@ struct listen_place {
 /* What a bound socket is bound to. TIDE_INVALID: it is no stream socket of TCP or unix. */
 enum tide_code listen_place_of(int fd, struct listen_place *ret, struct tide_err *err) MUST_CHECK;
 
+/*
+ * Whose processes listen on a TCP port of this machine: true where all of them are this user's or the administrator's, as far as the
+ * system tells. False: somebody else's, nobody's, or it does not tell.
+ */
+bool listen_port_is_own(int port);
+
 #endif

@@ -242,6 +242,59 @@ def it_parks_and_shows_the_token_once():
     want((r.returncode, r.stdout, r.stderr), (0, "", ""))
 
 
+def it_says_how_a_run_ended():
+    token = program("bad")
+    with open(os.path.join(s.dir.name, "bad"), "a") as f:
+        f.write("echo last words >&2; exit 5\n")
+    r = remote("resume", "bad", "--token", token, "--input", "yes", "--accept-change")
+    want((r.returncode, r.stdout), (5, "done\n"), r.stderr)
+    lines = r.stderr.splitlines()
+    want(lines[:2], ["aside", "last words"])
+    want("ended with exit status 5: `tidemark --server %s resume bad` resumes it" % HTTP in lines[2], True, r.stderr)
+    r = remote("resume", "bad", "--json")
+    want((r.returncode, json.loads(r.stdout)["status"]), (5, "idle"))
+    error = json.loads(r.stderr.splitlines()[-1])
+    want((error["error"], error["detail"]["session_id"]), ("FAILED", "bad"))
+    want(all(h["command"].startswith("tidemark --server " + HTTP + " ") for h in error["hints"]), True, error["hints"])
+
+
+def it_answers_a_chat():
+    script = write("asks.json", json.dumps({"turns": [{"text": "first"}, {"calls": [{"name": "bash", "args": {"command": "echo hi"}}]}, {"text": "all done"}]}))
+    one = json.loads(s.run("chat", "--script", script, "-p", "hello", "--output", "json").stdout)["session_id"]
+    r = remote("sessions", "send", one, "run it", "--json", server="unix:" + UNIX)
+    want(r.returncode, WAITS, r.stderr)
+    token = json.loads(r.stdout)["token"]
+    r = remote("sessions", "resume", one, "--token", "-", "--input", "yes", text=token + "\n")
+    want((r.returncode, r.stdout), (0, "all done\n"), r.stderr)
+
+
+def it_runs_a_graph():
+    graph = write("g.json", json.dumps({
+        "tidemark_graph": 1, "id": "g", "entry": "ask", "edges": [{"from": "ask", "to": "out"}],
+        "nodes": [{"id": "ask", "type": "human_input", "kind": "approval", "question": "go on?", "outputs": ["approved"]},
+                  {"id": "out", "type": "lua", "inputs": ["approved"], "outputs": ["x"], "code": "return {x = 1}"}]}))
+    r = s.run("run", graph, "--session", "g1", "--no-input")
+    if r.returncode != WAITS:
+        raise AssertionError(r.stderr)
+    r = remote("resume", "g1", "--input", "yes")
+    want((r.returncode, r.stdout), (0, "session g1 has completed\n"), r.stderr)
+
+
+def ctrl_c_ends_the_command_alone():
+    text = "#!/bin/sh\ntidemark wait a --kind approval --question 'a?' > /dev/null\nsleep 30\n"
+    s.run("exec", "--session", "long", "--", write("long", text, stat.S_IRWXU))
+    p = subprocess.Popen([BIN, "--server", HTTP, "resume", "long", "--input", "yes"], env=s.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(200):
+        if last("long")["status"] == "running":
+            break
+        time.sleep(0.05)
+    p.send_signal(signal.SIGINT)
+    want((p.wait(10), p.stdout.read()), (130, ""))
+    want("cancel long" in p.stderr.read(), True)
+    want(last("long")["status"], "running")
+    want(remote("cancel", "long").returncode, 0)
+
+
 def it_sends():
     chat2 = chat("first", "second\nline")
     r = remote("sessions", "send", chat2, "more")
@@ -508,6 +561,20 @@ def a_wrong_token_is_refused():
     want(remote("why", "waits", env=env, server="http://localhost:%d" % s.port).returncode, 0)
 
 
+def another_user_gets_no_token():
+    if os.geteuid() != 0:
+        return  # there is no other user to be
+    code = ("import os, socket\nos.setuid(65534)\nl = socket.create_server(('127.0.0.1', 0))\nprint(l.getsockname()[1], flush=True)\n"
+            "c = l.accept()[0]\nprint(repr(c.recv(65536)), flush=True)\n"
+            "c.sendall(b'HTTP/1.1 401 No\\r\\nContent-Length: 0\\r\\n\\r\\n')\n")
+    p = subprocess.Popen(["/usr/bin/python3", "-c", code], stdout=subprocess.PIPE, text=True, cwd="/")
+    url = "http://127.0.0.1:%s" % p.stdout.readline().strip()
+    line_of(remote("why", "x", server=url), IO)
+    got = p.stdout.readline()
+    p.wait(10)
+    want(("GET" in got, "Authorization" in got), (True, False), got)
+
+
 # ---- what is no server ----
 
 class Fake:
@@ -656,6 +723,10 @@ case("a command prints through a server what it prints on the store", it_prints_
 case("a command fails through a server as it fails on the store", it_fails_as_the_store_does)
 case("an answer resumes a program, whose end is shown", it_answers_and_resumes)
 case("a run that parks shows its token once", it_parks_and_shows_the_token_once)
+case("a run that fails says so, with its exit status", it_says_how_a_run_ended)
+case("a chat is answered", it_answers_a_chat)
+case("a graph is resumed", it_runs_a_graph)
+case("Ctrl-C ends the command and not the run", ctrl_c_ends_the_command_alone)
 case("a message is sent, queued and withdrawn", it_sends)
 case("a run is cancelled", it_cancels)
 case("checkpoints, rollbacks, forks, tasks and tokens are made", it_changes_what_the_store_changes)
@@ -671,6 +742,7 @@ case("the environment names a server", the_environment_names_a_server)
 case("addresses that are none are refused", addresses_that_are_none_are_refused)
 case("that nobody is there is said at once", nobody_there_is_said_at_once)
 case("a wrong token is refused", a_wrong_token_is_refused)
+case("a process of another user gets no token", another_user_gets_no_token)
 case("what is no server is refused", what_is_no_server_is_refused)
 case("TLS is pinned", tls_is_pinned)
 case("nothing is sent to a server that did not prove itself", nothing_is_sent_to_a_server_that_did_not_prove_itself)
