@@ -165,8 +165,8 @@ static enum tide_code token_verdict(struct tide_session *s, const struct fate *f
     return TIDE_OK;
 }
 
-enum tide_code token_validate(struct tide_session *s, struct str text, const char *request_id, int64_t now_ms,
-                              int64_t *ret_answered_seq, struct tide_err *err)
+static enum tide_code check_token(struct tide_session *s, struct str text, const char *request_id, int64_t now_ms,
+                                  int64_t *ret_answered_seq, struct tide_err *err)
 {
     unsigned char secret[SECRET_BYTES];
     char hash[TOKEN_HASH_SIZE];
@@ -186,4 +186,12 @@ enum tide_code token_validate(struct tide_session *s, struct str text, const cha
                          s->head.id);
     *ret_answered_seq = f.answered_seq;
     return f.answered_seq ? TIDE_OK : token_verdict(s, &f, now_ms, err);
+}
+
+enum tide_code token_validate(struct tide_session *s, struct str text, const char *request_id, int64_t now_ms,
+                              int64_t *ret_answered_seq, struct tide_err *err)
+{
+    if (check_token(s, text, request_id, now_ms, ret_answered_seq, err))
+        return tide_about_session(err, s->head.id);
+    return TIDE_OK;
 }

@@ -142,7 +142,7 @@ wait_for deadline_passed last
 check_is 'before anybody has written it down: it is due' 'waiting due' "$(shown unseen '$.status') $(shown unseen '$.reason')"
 check 'and says so' eval "tidemark why unseen | grep -q 'it had no answer before its deadline, '"
 refuses_as 'an answer is too late' 2 'WRONG_STATE|session|unseen|||resume' resume unseen --input yes
-refuses_as 'also with the token' 8 'TOKEN_EXPIRED|||||' resume unseen --token @unseen.token --input yes
+refuses_as 'also with the token' 8 'TOKEN_EXPIRED|session|unseen|||' resume unseen --token @unseen.token --input yes
 check_status 'a resume goes on with the default' 21 tidemark resume unseen
 check_is 'which is in the log' 'deadline no' "$(field unseen run.resumed '$.by') $(field unseen run.resumed '$.input')"
 tidemark recover --json >found

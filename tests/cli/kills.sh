@@ -299,7 +299,7 @@ check_is 'it runs; one token.consumed, one run.resumed' 'running 1 1' \
 kill -KILL $run
 over
 check 'killed: nothing is left of it' wait_for nobody
-refuses_as 'killed: the token was used all the same' 8 'TOKEN_CONSUMED|||||' resume asked --token "$(cat token)"
+refuses_as 'killed: the token was used all the same' 8 'TOKEN_CONSUMED|session|asked|||' resume asked --token "$(cat token)"
 touch go
 check 'killed: it goes on without one' tidemark resume asked
 check_is 'killed: with the answer that was given' 2 "$(ran 'got word')"
@@ -325,7 +325,7 @@ begin sessions send message 'the news'
 check 'a message begins it anew' wait_for test -s pid.step
 check_is 'it runs, with a new run' 'running 2' "$(member message status) $(count message run.started)"
 check_is 'it got the message' 1 "$(ran 'got the news')"
-refuses_as 'the old token is revoked' 8 'TOKEN_REVOKED|||||' resume message --token "$(cat old)"
+refuses_as 'the old token is revoked' 8 'TOKEN_REVOKED|session|message|||' resume message --token "$(cat old)"
 check_is 'with an event' 1 "$(count message token.revoked)"
 kill -KILL $run
 over

@@ -172,7 +172,7 @@ tidemark sessions send naps 'wake up' >/dev/null 2>err
 check 'one that sleeps has no token to revoke' grep -qx 'tidemark: the run that waited is superseded' err
 check_is 'no finished step is repeated' 1 "$(ran pay)"
 check_is 'the run continues the chain' 1 "$(tidemark log show m | grep '"kind":"run.started"' | grep -c '"resumed_from"')"
-refuses_as 'the token is revoked' 8 'TOKEN_REVOKED|||||' resume m --token "$(cat token)"
+refuses_as 'the token is revoked' 8 'TOKEN_REVOKED|session|m|||' resume m --token "$(cat token)"
 check_is 'after a completed run a message begins a new one' 'got more news' "$(tidemark sessions send m 'more news' 2>/dev/null)"
 check_is 'which repeats its steps' 2 "$(ran pay)"
 : >ledger

@@ -34,16 +34,16 @@ check 'the secret is not in the store' sh -c "! grep -raqF '$(token_of err | sed
 token=$(token_of err)
 
 # ---- tokens that are refused, each by its own name ----
-refuses_as 'a token of no shape' 8 'TOKEN_MALFORMED|||||' resume w --token nonsense
-refuses_as 'an empty token' 8 'TOKEN_MALFORMED|||||' resume w --token ''
-refuses_as 'a token that is too short' 8 'TOKEN_MALFORMED|||||' resume w --token "${token%?}"
-refuses_as 'a token that is too long' 8 'TOKEN_MALFORMED|||||' resume w --token "${token}A"
-refuses_as 'a token with another secret' 8 'TOKEN_FOREIGN|||||' resume w --token "${token%.*}.$(printf '%043d' 0)"
+refuses_as 'a token of no shape' 8 'TOKEN_MALFORMED|session|w|||' resume w --token nonsense
+refuses_as 'an empty token' 8 'TOKEN_MALFORMED|session|w|||' resume w --token ''
+refuses_as 'a token that is too short' 8 'TOKEN_MALFORMED|session|w|||' resume w --token "${token%?}"
+refuses_as 'a token that is too long' 8 'TOKEN_MALFORMED|session|w|||' resume w --token "${token}A"
+refuses_as 'a token with another secret' 8 'TOKEN_FOREIGN|session|w|||' resume w --token "${token%.*}.$(printf '%043d' 0)"
 refuses_as 'a token file that is not there' 3 'NOT_FOUND|file||nosuch||' resume w --token @nosuch
 refuses_as 'two answers' 2 'INVALID|argument||input||' resume w --input a --input-json '"b"'
 refuses_as 'an answer that is no JSON' 2 'INVALID|file|||1|' resume w --input-json '{'
 tidemark exec --session other -- ./asks >/dev/null 2>err
-refuses_as 'the token of another session' 8 'TOKEN_FOREIGN|||||' resume w --token "$(token_of err)"
+refuses_as 'the token of another session' 8 'TOKEN_FOREIGN|session|w|||' resume w --token "$(token_of err)"
 check_is 'it still waits' waiting "$(status_of w)"
 
 # Nothing that can be refused costs the token.
@@ -52,7 +52,7 @@ refuses_as 'a program that is gone' 127 'NOT_FOUND|file||*||' resume w --token "
 mv away asks
 check_is 'the answer is on standard output' 'answer: hello world, status 0' "$(tidemark resume w --token "$token" --input 'hello world')"
 check_is 'the step before it ran once in each session' 2 "$(wc -l <before.ran)"
-refuses_as 'a token that was used' 8 'TOKEN_CONSUMED|||||' resume w --token "$token"
+refuses_as 'a token that was used' 8 'TOKEN_CONSUMED|session|w|||' resume w --token "$token"
 check_is 'it is completed' completed "$(tidemark sessions show w --json | json '$.outcome')"
 
 # ---- kinds of answers ----
@@ -209,7 +209,7 @@ check_is 'a duration that is none' 1 "$(tidemark exec --session sl4 -- ./sleeps 
 tidemark exec --session send -- ./asks >/dev/null 2>err
 token=$(token_of err)
 check_is 'a message continues the program and answers its wait' 'answer: the message, status 0' "$(tidemark sessions send send 'the message')"
-refuses_as 'the token of the superseded wait' 8 'TOKEN_REVOKED|||||' resume send --token "$token"
+refuses_as 'the token of the superseded wait' 8 'TOKEN_REVOKED|session|send|||' resume send --token "$token"
 tidemark exec --session send2 -- ./asks >/dev/null 2>&1
 check_is 'with --queue it is queued' 1 "$(tidemark sessions send send2 later --queue --json | json '$.queue_id' | grep -c '^q_')"
 tidemark sessions new --id bare >/dev/null
@@ -219,7 +219,7 @@ refuses_as 'a message to nobody' 3 'NOT_FOUND|session|nothing|||list_sessions' s
 # ---- cancel ----
 tidemark exec --session ca -- ./asks >/dev/null 2>err
 check 'a wait is cancelled' tidemark cancel ca
-refuses_as 'its token is worth nothing' 8 'TOKEN_REVOKED|||||' resume ca --token "$(token_of err)"
+refuses_as 'its token is worth nothing' 8 'TOKEN_REVOKED|session|ca|||' resume ca --token "$(token_of err)"
 
 check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"
 finish
