@@ -97,7 +97,7 @@ static const char *effect_of(struct arena *a, const struct tide_hint *h)
         {TIDE_ACTION_LIST_SESSIONS, "", "shows what there is"},
         {TIDE_ACTION_LIST_SETTINGS, "", "shows what there is"},
         {TIDE_ACTION_CHECK_SETTINGS, "", "checks again"},
-        {TIDE_ACTION_LIST_CHECKPOINTS, "", "lists them"},
+        {TIDE_ACTION_LIST_CHECKPOINTS, "", "lists its checkpoints"},
         {TIDE_ACTION_INIT_STORE, "upgrade", "upgrades it, and changes no session"},
         {TIDE_ACTION_INIT_STORE, "", "creates one"},
         {TIDE_ACTION_CHECK_STORE, "accept_loss", "continues without what is lost"},

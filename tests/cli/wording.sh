@@ -23,7 +23,7 @@ tidemark sessions new --id theory >/dev/null
 reads 'no session' "no session 'nope' in 'STORE': \`tidemark sessions list\` shows what there is" sessions show nope
 reads 'several' "'the' fits two sessions: theory, there: give more of the id" sessions show the
 reads 'one that is there already' "create session: a session 'there' exists already: choose another id" sessions new --id there
-reads 'no checkpoint' "no checkpoint 'ckpt_x' in session 'there': \`tidemark sessions checkpoints there\` lists them" sessions inspect there ckpt_x
+reads 'no checkpoint' "no checkpoint 'ckpt_x' in session 'there': \`tidemark sessions checkpoints there\` lists its checkpoints" sessions inspect there ckpt_x
 reads 'a wrong key' "unknown key 'modle': did you mean 'model'?" config get modle
 reads 'no key of a provider' 'no key for anthropic (ANTHROPIC_API_KEY is not set): `tidemark config set api_key file:PATH` sets it' chat --provider anthropic --model m -p hi
 reads 'a setting that is not set' 'model is not set: `tidemark config set model VALUE` sets it' config get model
