@@ -621,5 +621,22 @@ check 'it is deleted' tidemark sessions delete "$id"
 view_is 'with all that was of it' 0 "SELECT (SELECT count(*) FROM messages WHERE session_id = '$id') + (SELECT count(*) FROM token_usage WHERE session_id = '$id') + (SELECT count(*) FROM checkpoints WHERE session_id = '$id')"
 refuses_as 'a second time it is not there' 3 "NOT_FOUND|session|$id|||list_sessions" sessions delete "$id"
 
+# Answers from a file are found by the turn, not by what is left of the conversation when old turns are dropped.
+python3 - "$work/ledger" >dropping.json <<'END'
+import json, sys
+turns = []
+for i in range(5):
+    turns += [{"text": "x" * 3000, "calls": [{"name": "bash", "args": {"command": "echo %d >>%s" % (i, sys.argv[1])}}]}, {"text": "done"}]
+print(json.dumps({"turns": turns}))
+END
+echo '{"max_context_tokens":5000}' >dropping.config
+rm -f ledger
+export TIDEMARK_CONFIG=$work/dropping.config
+id=$(tidemark chat --script dropping.json --yes -p 'go' --output json </dev/null | json '$.session_id')
+for _ in 1 2 3 4; do tidemark chat --resume "$id" --yes -p 'more' </dev/null >/dev/null 2>&1; done
+unset TIDEMARK_CONFIG
+check 'old turns were dropped' test "$(count "$id" context.trimmed)" -gt 0
+check_is 'and the effects of none are repeated' '0 1 2 3 4' "$(paste -sd ' ' ledger)"
+
 check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"
 finish
