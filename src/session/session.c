@@ -581,6 +581,7 @@ void tide_session_close(tide_session *s)
 {
     if (!s)
         return;
+    session_be_quick(s); /* nothing runs any more that would wait for the store */
     (void)!tide_session_flush(s, NULL);
     if (s->owner.epoch && !s->fenced)
         release_lease(s);
