@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "engine/housekeeping.h"
 #include "engine/settings.h"
+#include "session/session.h"
 #include "store/store.h"
 
 #define LOOK_MS 20        /* between two looks at what runs, while there is nothing else to do */
@@ -270,13 +271,15 @@ enum tide_code scheduler_pass(struct scheduler *s, struct tide_err *err)
         more = housekeeping_expire(s->store, s->retention_ms, s->dry_run, &s->expired, code ? &later : err);
         code = code ? code : more;
     }
+    s->troubled = session_is_trouble(code);
     return code;
 }
 
 /* When the next is due goes by the clock of the wall, which may be set. */
 int64_t scheduler_time_left(const struct scheduler *s, int64_t began_ms, int64_t interval_ms, int64_t now_ms)
 {
-    int64_t left = began_ms + interval_ms - clock_ms(s), due = s->recovery.next_ms - now_ms;
+    int64_t pause = s->troubled && interval_ms > SCHEDULER_CHANGE_MS ? SCHEDULER_CHANGE_MS : interval_ms;
+    int64_t left = began_ms + pause - clock_ms(s), due = s->recovery.next_ms - now_ms;
 
     return s->recovery.next_ms > 0 && due < left ? due : left;
 }

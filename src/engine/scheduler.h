@@ -37,6 +37,7 @@ struct scheduler {
     void *arg;
 
     struct tide_recovery recovery; /* of the last pass */
+    bool troubled;                 /* it met trouble of the store, which may pass: the next one comes soon */
     int64_t would_resume, started, ended_badly;
     int64_t expired;        /* sessions that were deleted, or would be */
     int64_t next_expiry_ms; /* by a clock that nobody sets: all sessions are looked at for it, which takes time */

@@ -430,6 +430,37 @@ static void it_sleeps_until_the_interval_is_over_or_the_next_is_due(void **state
     assert_int_equal(scheduler_time_left(&d->s, began, 5000, now()), 1000);
 }
 
+static enum tide_code no_live(struct store *store, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
+                              struct tide_err *err)
+{
+    (void)store;
+    (void)until_ms;
+    (void)fn;
+    (void)arg;
+    (void)ret_next_ms;
+    return tide_fail(err, TIDE_IO, "the disk fails");
+}
+
+static void trouble_of_the_store_is_not_slept_through(void **state)
+{
+    struct fixture *f = *state;
+    struct driver *d = driver_of(*state);
+    struct store *store = store_of(f->store);
+    const struct store_ops *works = store->ops;
+    static struct store_ops fails;
+    int64_t began = mono_ms;
+
+    fails = *works;
+    fails.live = no_live;
+    store->ops = &fails;
+    GIVES(TIDE_IO, scheduler_pass(&d->s, &err));
+    assert_int_equal(scheduler_time_left(&d->s, began, 30000, now()), SCHEDULER_CHANGE_MS);
+    assert_int_equal(scheduler_time_left(&d->s, began, 300, now()), 300);
+    store->ops = works;
+    OK(scheduler_pass(&d->s, &err));
+    assert_int_equal(scheduler_time_left(&d->s, began, 30000, now()), 30000);
+}
+
 static void a_changing_store_is_looked_at_once_a_second(void **state)
 {
     struct driver *d = driver_of(*state);
@@ -494,6 +525,7 @@ int main(void)
         TEST(whoever_stops_it_leaves_nothing_running),
         TEST(a_dry_run_starts_and_writes_nothing),
         TEST(it_sleeps_until_the_interval_is_over_or_the_next_is_due),
+        TEST(trouble_of_the_store_is_not_slept_through),
         TEST(a_changing_store_is_looked_at_once_a_second),
         TEST(the_policy_is_a_word),
     };
