@@ -276,7 +276,7 @@ static ssize_t on_send(wslay_event_context_ptr context, const uint8_t *bytes, si
 
 static void on_message(wslay_event_context_ptr context, const struct wslay_event_on_msg_recv_arg *m, void *arg)
 {
-    static const char only_text[] = "only text is spoken here";
+    static const char only_text[] = "only text messages are taken";
     struct websocket *ws = arg;
     const struct websocket_face *face = &ws->loop->face;
 

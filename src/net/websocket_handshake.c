@@ -38,7 +38,7 @@ const char *websocket_refuses(const struct http_request *q, int *ret_status)
         return "a WebSocket begins with GET";
     if (!has_word(http_field(q, "Connection"), "upgrade") || !has_word(http_field(q, "Upgrade"), "websocket")) {
         *ret_status = 426;
-        return "this address speaks WebSocket: ask for the upgrade";
+        return "this address is for WebSockets only: ask for the upgrade";
     }
     if (!str_eq(version, STR("13"))) {
         *ret_status = 426;

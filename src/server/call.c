@@ -241,7 +241,7 @@ enum tide_code call_check(struct call *c, struct tide_err *err)
     if (!c->http)
         return check_payload(c, err);
     if (!http_query_each(c->http, check_query, &k))
-        return tide_fail(err, TIDE_INVALID, "the query is not escaped as it should be");
+        return tide_fail(err, TIDE_INVALID, "the query is not percent-encoded as a URL must be");
     if (k.code || check_body(c, err))
         return err->code;
     return check_required(c, err);

@@ -283,7 +283,8 @@ static void run_request(void *arg)
         peer_close(p, PEER_POLICY, NO_TOKEN);
     }
     if (!code && !rate_take(p->server->rate, str_from(p->caller.name)))
-        code = tide_fail(&err, TIDE_BUSY, "this token asks more often than it may (server_max_requests_per_second)");
+        code =
+            tide_fail(&err, TIDE_BUSY, "this token sends more requests than it may (server_max_requests_per_second)");
     code = code ? code : check_request(r, &err);
     if (code)
         call_fail(&r->call, &err);

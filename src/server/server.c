@@ -50,9 +50,11 @@ static bool check_where(struct server *s, struct http_request *q)
 
     if (q->by != HTTP_BY_UNIX && !is_listed(s->listeners.hosts, host))
         return answer_problem(q, 421, TIDE_DENIED, NULL,
-                              "this Host is not served here: use the address that the server printed");
+                              "the Host of this request is none of this server: use an address that it printed");
     if (origin.ptr && !is_listed(s->listeners.origins, origin))
-        return answer_problem(q, 403, TIDE_DENIED, NULL, "pages of this Origin may not ask");
+        return answer_problem(
+            q, 403, TIDE_DENIED, NULL,
+            "the Origin of this request is not allowed: only pages of this server and of configured origins are");
     return true;
 }
 
@@ -87,7 +89,7 @@ static bool check_who(struct server *s, struct http_request *q, struct caller *r
         return answer_problem(q, 401, TIDE_DENIED, ask, "a token is needed: Authorization: Bearer TOKEN");
     if (!access_check(s->access, token, ret)) {
         if (!rate_take(s->guesses, peer))
-            return answer_often(q, "too many tokens that are none came from this address");
+            return answer_often(q, "too many wrong tokens came from this address: try again in a moment");
         return answer_problem(q, 401, TIDE_DENIED, ask, "this token is unknown, expired or revoked");
     }
     return true;
@@ -96,7 +98,7 @@ static bool check_who(struct server *s, struct http_request *q, struct caller *r
 static bool check_rate(struct server *s, struct http_request *q, const struct caller *caller)
 {
     return rate_take(s->rate, str_from(caller->name)) ||
-           answer_often(q, "this token asks more often than it may (server_max_requests_per_second)");
+           answer_often(q, "this token sends more requests than it may (server_max_requests_per_second)");
 }
 
 static bool check_route(struct http_request *q, struct call *c)
@@ -111,9 +113,10 @@ static bool check_route(struct http_request *q, struct call *c)
     for (unsigned m = 1; !c->route && m < HTTP_OTHER; m *= 2)
         if (methods & m)
             n += (size_t)snprintf(allow + n, sizeof allow - n, "%s%s", n ? ", " : "", http_method_name(m));
-    if (!c->route)
-        return answer_problem(q, 405, TIDE_INVALID, (const char *const[]){"Allow", allow, NULL},
-                              "this address is not asked that way");
+    if (!c->route) {
+        snprintf(why, sizeof why, "this address takes only: %s", allow);
+        return answer_problem(q, 405, TIDE_INVALID, (const char *const[]){"Allow", allow, NULL}, why);
+    }
     if (c->route->flags & ROUTE_OPEN || (c->caller.scopes & c->route->scope))
         return true;
     snprintf(why, sizeof why, "this token lacks the scope %s", scope_word(c->route->scope));

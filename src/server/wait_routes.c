@@ -61,7 +61,7 @@ static enum tide_code check_token(struct call *c, tide_session **ret, struct tid
     if (code != TIDE_NOT_FOUND && code != TIDE_TOKEN_FOREIGN)
         return code;
     *err = (struct tide_err){0};
-    return tide_fail(err, TIDE_TOKEN_FOREIGN, "this is no token of a wait of this session");
+    return tide_fail(err, TIDE_TOKEN_FOREIGN, "this is not the token of a wait of this session");
 }
 
 static enum tide_code answer_wait(struct call *c, struct tide_err *err)
@@ -79,7 +79,7 @@ static enum tide_code answer_wait(struct call *c, struct tide_err *err)
     if (check_token(c, &session, err) == TIDE_TOKEN_FOREIGN && c->http &&
         !rate_take(c->server->guesses, str_from(c->http->peer))) {
         *err = (struct tide_err){0};
-        (void)!tide_fail(err, TIDE_BUSY, "too many tokens that are none came from this address");
+        (void)!tide_fail(err, TIDE_BUSY, "too many wrong tokens came from this address: try again in a moment");
         call_fail_as(c, 429, err);
         return TIDE_OK;
     }

@@ -26,7 +26,7 @@ static enum tide_code open_websocket(struct call *c, struct tide_err *err)
 
     why = websocket_refuses(c->http, &status);
     if (!why && !offers && http_field(c->http, "Sec-WebSocket-Protocol").ptr) {
-        why = "the protocol " PROTOCOL " is spoken here: offer it";
+        why = "no subprotocol that was offered is known: offer " PROTOCOL;
         status = 400;
     }
     if (why) {
