@@ -121,9 +121,11 @@ static enum tide_code show_usage(struct call *c, struct tide_err *err)
 {
     tide_session *session;
     struct tide_usage usage = {0};
+    const char *at = call_text(c, "at");
+    int64_t seq = 0;
 
-    if (call_session(c, TIDE_SESSION_READ, &session, err) ||
-        tide_session_get_usage(session, call_int(c, "at", 0), &usage, err))
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || (at && session_position(session, at, &seq, err)) ||
+        tide_session_get_usage(session, seq, &usage, err))
         return err->code;
     call_reply(c, &shape_usage, &usage);
     return TIDE_OK;

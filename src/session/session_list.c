@@ -353,8 +353,10 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
                   l.filter->status);
         return tide_about(err, TIDE_SUBJECT_ARGUMENT, "status");
     }
-    if (own.after && !read_cursor(&l))
-        return tide_fail(err, TIDE_INVALID, "'%.100s' is not a cursor of this list", own.after);
+    if (own.after && !read_cursor(&l)) {
+        (void)!tide_fail(err, TIDE_INVALID, "'%.100s' is not a cursor of this list", own.after);
+        return tide_about(err, TIDE_SUBJECT_ARGUMENT, "after");
+    }
     if (own.after && own.order != TIDE_LIST_BY_CREATION)
         return tide_fail(err, TIDE_INVALID, "a list in the order of changes has no cursor");
     code = own.order == TIDE_LIST_BY_CHANGE ? list_by_change(&l, err) : store_list(l.store, NULL, list_entry, &l, err);

@@ -84,6 +84,7 @@ def bad_input_is_refused_by_name():
         ("POST", "/sessions/%s/prune" % one, {"keep": -1}, 400, "keep"),
         ("POST", "/sessions/%s/prune" % one, {"keep": 1.5}, 400, "keep"),
         ("GET", "/sessions?limit=0", None, 400, "limit"),
+        ("GET", "/sessions?after=nothing", None, 400, "after"),
         ("GET", "/sessions?limit=x", None, 400, "limit"),
         ("GET", "/sessions?kind=dog", None, 400, "kind"),
         ("GET", "/sessions?nope=1", None, 400, "nope"),
