@@ -255,7 +255,14 @@ def the_page_has_every_route_and_no_other():
             want(is_one, True, "%s %s, which the page asks, is a route, which" % (method, path))
 
 
+def the_page_has_every_metric():
+    metrics = re.findall(r"^# TYPE (\w+)", world.run("curl -H @$HOME/auth http://127.0.0.1:7007/metrics"), re.M)
+    want(len(metrics) > 20, True)
+    want([m for m in metrics if not re.search("`%s[`{]" % m, page.sections["GET /metrics"])], [], "metrics that are not explained")
+
+
 case("every example of docs/SERVER.md does what the page shows", every_example_does_what_the_page_shows)
 case("the page has every route, and no other", the_page_has_every_route_and_no_other)
+case("the page has every metric", the_page_has_every_metric)
 world.done()
 end()

@@ -53,7 +53,8 @@ static const struct opt options[] = {
      .type = VALUE_TEXT,
      .value = "URL",
      .many = true,
-     .help = "also answer pages of this origin, such as https://console.example.org"},
+     .help = "also accept this Origin, such as https://console.example.org: WebSockets of its pages, and requests "
+             "through a proxy"},
     {.name = "auto-resume",
      .type = VALUE_WORD,
      .value = "WHAT",
