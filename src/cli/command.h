@@ -86,7 +86,7 @@ struct command {
     const struct opt *options; /* ends with a NULL name; NULL: none */
     const char *help;          /* one line */
     const char *more;          /* further lines for --help; NULL: none */
-    bool opens_store; /* by itself, with NEED_NOTHING */
+    bool opens_store;          /* by itself, with NEED_NOTHING */
 };
 
 struct command_group {
