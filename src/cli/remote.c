@@ -7,7 +7,6 @@
 
 #include <poll.h>
 #include <sodium.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -183,23 +182,19 @@ static void add_escaped(struct buf *out, const char *text)
             buf_addf(out, "%%%02X", (unsigned char)*text);
 }
 
-void remote_begin(struct remote *r, const char *method, ...)
+void remote_begin_at(struct remote *r, const char *method, const char *const *segments)
 {
     unsigned char random[(KEY_SIZE - 1) / 2];
-    const char *segment;
-    va_list segments;
 
     r->method = method;
     r->has_query = r->has_body = false;
     buf_clear(&r->target);
     buf_clear(&r->body);
     buf_add_str(&r->target, STR(ROOT));
-    va_start(segments, method);
-    while ((segment = va_arg(segments, const char *))) {
+    for (; *segments; segments++) {
         buf_add_char(&r->target, '/');
-        add_escaped(&r->target, segment);
+        add_escaped(&r->target, *segments);
     }
-    va_end(segments);
     randombytes_buf(random, sizeof random);
     hex_encode(r->key, random, sizeof random);
 }
@@ -512,6 +507,6 @@ enum tide_code remote_follow(struct remote *r, remote_event_fn *fn, void *arg, s
 enum tide_code remote_why(struct cli *cli, struct session_why *ret, struct tide_err *err)
 {
     *ret = (struct session_why){.row.command = next_command};
-    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "why", NULL);
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "why");
     return remote_read(cli->remote, REMOTE_SOON, &shape_why, ret, err);
 }

@@ -29,7 +29,8 @@ enum tide_code remote_check_options(const struct cli *cli, const char *const *na
  * The segments of its path below /api/v1, ended by NULL; they are escaped. One that is no GET gets a key of its own, and is carried out
  * once, however often it has to be sent.
  */
-void remote_begin(struct remote *r, const char *method, ...) __attribute__((sentinel));
+#define remote_begin(r, method, ...) remote_begin_at(r, method, (const char *const[]){__VA_ARGS__, NULL})
+void remote_begin_at(struct remote *r, const char *method, const char *const *segments);
 void remote_param(struct remote *r, const char *name, const char *value); /* of the query; NULL: none */
 void remote_param_int(struct remote *r, const char *name, int64_t value);
 struct json_out *remote_body(struct remote *r); /* an object, which is ended by the asking */

@@ -11,7 +11,7 @@ enum tide_code remote_log_page(struct remote *r, struct remote_log *log, const s
     *ret = NULL;
     if (log->to && log->after >= log->to)
         return TIDE_OK;
-    remote_begin(r, "GET", "sessions", log->session_id, "log", NULL);
+    remote_begin(r, "GET", "sessions", log->session_id, "log");
     remote_param_int(r, "after", log->after);
     if (log->to)
         remote_param_int(r, "to", log->to);

@@ -33,7 +33,7 @@ struct ending {
 static enum tide_code look(struct ending *e, struct tide_err *err)
 {
     e->detail = (struct session_detail){.row.command = next_command};
-    remote_begin(e->remote, "GET", "sessions", e->accepted.session_id, NULL);
+    remote_begin(e->remote, "GET", "sessions", e->accepted.session_id);
     return remote_read(e->remote, REMOTE_SOON, &shape_session_detail, &e->detail, err);
 }
 
@@ -118,7 +118,7 @@ static enum tide_code print_said(struct ending *e, struct tide_err *err)
     struct str said = STR("");
     const struct json *v, *entries;
 
-    remote_begin(e->remote, "GET", "sessions", e->accepted.session_id, "transcript", NULL);
+    remote_begin(e->remote, "GET", "sessions", e->accepted.session_id, "transcript");
     if (remote_ask(e->remote, REMOTE_SOON, &v, err))
         return err->code;
     entries = json_get(v, STR("entries"));
@@ -218,7 +218,7 @@ static enum tide_code begin(struct ending *e, struct cli *cli, const char *actio
     if (remote_why(cli, &why, err))
         return err->code;
     e->accepted.session_id = why.row.info.id;
-    remote_begin(e->remote, "POST", "sessions", why.row.info.id, action, NULL);
+    remote_begin(e->remote, "POST", "sessions", why.row.info.id, action);
     return TIDE_OK;
 }
 

@@ -249,22 +249,6 @@ static enum tide_code send_all(struct http_client *c, struct str bytes, struct t
     return TIDE_OK;
 }
 
-/* What the fields of an answer say comes before its body: only one of status 200 is given to who takes pieces. */
-struct taking {
-    const struct http_ask *ask;
-    struct http_reply *reply;
-};
-
-static bool take_piece(void *arg, struct str bytes)
-{
-    const struct taking *t = arg;
-
-    if (t->reply->status == 200)
-        return t->ask->take(t->ask->arg, bytes);
-    buf_add_str(&t->reply->body, bytes);
-    return !t->reply->body.failed;
-}
-
 static enum tide_code receive(struct http_client *c, struct http_reply *r, struct tide_err *err)
 {
     AUTO(mem_freep) char *room = mem_alloc(PIECE);
@@ -336,12 +320,11 @@ static enum tide_code ask_server(struct http_client *c, const struct http_ask *a
 enum tide_code http_client_ask(struct http_client *c, const struct http_ask *ask, struct http_reply *ret,
                                enum http_lost *ret_lost, struct tide_err *err)
 {
-    struct taking taking = {ask, ret};
     enum tide_code code;
 
     http_reply_init(ret, c->opt.head_max, c->opt.body_max);
-    ret->take = ask->take ? take_piece : NULL;
-    ret->arg = &taking;
+    ret->take = ask->take;
+    ret->arg = ask->arg;
     c->end_ms = ask->answer_ms ? monotonic_ms() + ask->answer_ms : 0;
     c->lost = HTTP_NOT_LOST;
     code = ask_server(c, ask, ret, err);

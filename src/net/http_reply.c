@@ -116,6 +116,11 @@ static bool read_length(struct str text, uint64_t *ret)
     return true;
 }
 
+static bool is_taken(const struct http_reply *r)
+{
+    return r->take && r->status == 200;
+}
+
 /* How long the body is, from the fields. */
 static enum tide_code choose_body(struct http_reply *r, struct tide_err *err)
 {
@@ -133,7 +138,7 @@ static enum tide_code choose_body(struct http_reply *r, struct tide_err *err)
     else
         r->state = length.ptr ? REPLY_LENGTH : REPLY_REST;
     r->stays = r->stays && r->state != REPLY_REST;
-    if (r->state == REPLY_LENGTH && !r->take && r->left > r->body.max)
+    if (r->state == REPLY_LENGTH && !is_taken(r) && r->left > r->body.max)
         return tide_fail(err, TIDE_TOO_BIG, "the answer has more than the %zu bytes that are taken", r->body.max);
     return TIDE_OK;
 }
@@ -209,7 +214,7 @@ static enum tide_code feed_head(struct http_reply *r, struct str bytes, size_t *
 
 static enum tide_code take_body(struct http_reply *r, struct str bytes, struct tide_err *err)
 {
-    if (r->take) {
+    if (is_taken(r)) {
         r->stopped = r->stopped || !r->take(r->arg, bytes);
         if (r->stopped) {
             r->state = REPLY_OVER;

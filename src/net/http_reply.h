@@ -13,7 +13,7 @@ struct http_reply {
     int status;
     struct buf head; /* the status line and the fields, each with its end of line */
     struct buf body;
-    /* Gets the body instead of `body`, in pieces; false: it wants no more, and the reading ends. May be NULL. */
+    /* Gets the body of an answer of status 200 instead of `body`, in pieces; false: it wants no more, and the reading ends. May be NULL. */
     bool (*take)(void *arg, struct str bytes);
     void *arg;
     bool stays; /* the connection can take another request when this is over */

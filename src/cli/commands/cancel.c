@@ -42,7 +42,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
 
     if (remote_why(cli, &why, err))
         return err->code;
-    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "cancel", NULL);
+    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "cancel");
     remote_body_text(cli->remote, "reason", args_text(&cli->args, "reason"));
     if (remote_read(cli->remote, REMOTE_SOON, &shape_cancelled, &result, err))
         return err->code;

@@ -225,7 +225,7 @@ static enum tide_code follow_remote(struct show *s, const char *id, struct tide_
     enum tide_code code = TIDE_OK;
 
     while (!code && !s->err.code && !(s->to && s->next > s->to)) {
-        remote_begin(s->cli->remote, "GET", "sessions", id, "events", NULL);
+        remote_begin(s->cli->remote, "GET", "sessions", id, "events");
         remote_param_int(s->cli->remote, "after", s->next - 1);
         code = remote_follow(s->cli->remote, on_streamed, s, err);
         if (!code && !s->err.code)

@@ -137,7 +137,7 @@ static enum tide_code ask_checkpoints(struct cli *cli, int64_t before_seq, int64
     struct checkpoints_listed doc = {.total = 0};
     const struct json *v;
 
-    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "checkpoints", NULL);
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "checkpoints");
     remote_param(cli->remote, "type", args_text(&cli->args, "type"));
     remote_param(cli->remote, "clean", args_on(&cli->args, "clean") ? "true" : NULL);
     remote_param(cli->remote, "rolled_back", args_on(&cli->args, "all") ? "true" : NULL);
@@ -253,7 +253,7 @@ static enum tide_code save_remote(struct cli *cli, struct tide_err *err)
 
     if (remote_check_options(cli, local, err) || remote_why(cli, &why, err))
         return err->code;
-    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "checkpoints", NULL);
+    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "checkpoints");
     remote_body_text(cli->remote, "description", args_text(&cli->args, "description"));
     if (remote_read(cli->remote, REMOTE_SOON, &shape_saved, &r, err))
         return err->code;
@@ -300,7 +300,7 @@ static enum tide_code delete_remote(struct cli *cli, struct tide_err *err)
 
     if (remote_why(cli, &why, err))
         return err->code;
-    remote_begin(cli->remote, "DELETE", "sessions", why.row.info.id, "checkpoints", args_operand(&cli->args, 1), NULL);
+    remote_begin(cli->remote, "DELETE", "sessions", why.row.info.id, "checkpoints", args_operand(&cli->args, 1));
     return remote_ask(cli->remote, REMOTE_SOON, &nothing, err) ? err->code : say_deleted(cli, why.row.info.id, 1);
 }
 
@@ -343,7 +343,7 @@ static enum tide_code prune_remote(struct cli *cli, struct tide_err *err)
 
     if (remote_why(cli, &why, err))
         return err->code;
-    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "prune", NULL);
+    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "prune");
     json_out_kint(remote_body(cli->remote), STR("keep"), args_int(&cli->args, "keep", KEEP));
     remote_body_flag(cli->remote, "clean_only", args_on(&cli->args, "clean-only"));
     return remote_read(cli->remote, REMOTE_SOON, &shape_pruned, &r, err) ? err->code

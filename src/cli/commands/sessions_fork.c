@@ -67,7 +67,7 @@ static enum tide_code fork_remote(struct cli *cli, struct tide_err *err)
 
     if (remote_why(cli, &why, err))
         return err->code;
-    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "fork", NULL);
+    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "fork");
     remote_body_text(cli->remote, "at", args_text(&cli->args, "at"));
     remote_body_text(cli->remote, "session_id", args_text(&cli->args, "id"));
     remote_body_text(cli->remote, "title", args_text(&cli->args, "title"));
@@ -141,7 +141,7 @@ static enum tide_code rollback_remote(struct cli *cli, struct tide_err *err)
 
     if (check_together(&cli->args, err) || remote_why(cli, &why, err))
         return err->code;
-    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "rollback", NULL);
+    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "rollback");
     remote_body_text(cli->remote, "to", args_text(&cli->args, "to"));
     remote_body_text(cli->remote, "reason", args_text(&cli->args, "reason"));
     remote_body_flag(cli->remote, "reuse_effects", args_on(&cli->args, "reuse-effects"));

@@ -167,7 +167,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
     const struct json *v;
 
     remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "checkpoints",
-                 args_operand(&cli->args, 1), NULL);
+                 args_operand(&cli->args, 1));
     remote_param(cli->remote, "memory", memory || !cli->out.json ? "true" : NULL);
     if (cli->out.json)
         return remote_pass(cli, REMOTE_SOON, err);

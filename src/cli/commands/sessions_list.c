@@ -265,7 +265,7 @@ static void ask_page(struct cli *cli, const char *after)
 {
     const struct args *args = &cli->args;
 
-    remote_begin(cli->remote, "GET", "sessions", NULL);
+    remote_begin(cli->remote, "GET", "sessions");
     remote_param(cli->remote, "status", args_text(args, "status"));
     remote_param(cli->remote, "kind", args_text(args, "kind"));
     remote_param(cli->remote, "agent", args_text(args, "agent"));

@@ -58,7 +58,7 @@ static enum tide_code list_remote(struct cli *cli, const char *id, struct tide_e
 {
     const struct json *v, *list;
 
-    remote_begin(cli->remote, "GET", "sessions", id, "queue", NULL);
+    remote_begin(cli->remote, "GET", "sessions", id, "queue");
     if (remote_ask(cli->remote, REMOTE_SOON, &v, err))
         return err->code;
     list = json_get(v, STR("messages"));
@@ -83,7 +83,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
         return list_remote(cli, args_operand(&cli->args, 0), err);
     if (remote_why(cli, &why, err))
         return err->code;
-    remote_begin(cli->remote, "DELETE", "sessions", why.row.info.id, "queue", withdrawn, NULL);
+    remote_begin(cli->remote, "DELETE", "sessions", why.row.info.id, "queue", withdrawn);
     if (remote_ask(cli->remote, REMOTE_SOON, &v, err) || remote_why(cli, &why, err))
         return err->code;
     print_withdrawn(&cli->out, &(struct command_result){

@@ -114,7 +114,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
     struct view v = {.cli = cli, .arena = remote_arena(cli->remote)};
     struct json *dir = NULL;
 
-    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), NULL);
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0));
     if (remote_read(cli->remote, REMOTE_SOON, &shape_session_detail, &detail, err))
         return err->code;
     if (detail.working_dir.len && !json_parse(v.arena, detail.working_dir, NULL, &dir, NULL, NULL) &&

@@ -162,7 +162,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
 
     if (remote_check_options(cli, local, err) || take_width(cli, &width, err))
         return err->code;
-    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), cli->out.json ? "timeline" : NULL, NULL);
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), cli->out.json ? "timeline" : NULL);
     if (cli->out.json)
         return remote_pass(cli, REMOTE_SOON, err);
     if (remote_read(cli->remote, REMOTE_SOON, &shape_session_detail, &detail, err) ||

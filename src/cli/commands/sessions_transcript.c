@@ -207,7 +207,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 
 static void ask_entries(struct cli *cli)
 {
-    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "transcript", NULL);
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "transcript");
 }
 
 static enum tide_code each_entry(void *from, transcript_fn *fn, void *arg, struct tide_err *err)

@@ -78,7 +78,7 @@ static enum tide_code trust_there(void *arg, struct str shown, struct tide_err *
     const struct of_server *s = arg;
     struct trust_report r = {false};
 
-    remote_begin(s->remote, "POST", "sessions", s->id, "trust", NULL);
+    remote_begin(s->remote, "POST", "sessions", s->id, "trust");
     json_out_kraw(remote_body(s->remote), STR("would_run"), shown);
     return remote_read(s->remote, REMOTE_SOON, &shape_trust, &r, err);
 }
@@ -92,7 +92,7 @@ static enum tide_code run_one_remote(struct cli *cli, struct tide_err *err)
     if (check_together(cli, err) || remote_why(cli, &why, err))
         return err->code;
     s = (struct of_server){cli->remote, why.row.info.id};
-    remote_begin(cli->remote, "GET", "sessions", s.id, "trust", NULL);
+    remote_begin(cli->remote, "GET", "sessions", s.id, "trust");
     if (remote_read(cli->remote, REMOTE_SOON, &shape_trust, &r, err))
         return err->code;
     return show_and_trust(cli, s.id, r.would_run, trust_there, &s, err);

@@ -72,7 +72,7 @@ static enum tide_code verify_one(struct cli *cli, const char *id, struct verific
 {
     struct verification v = {.n = 0};
 
-    remote_begin(cli->remote, "GET", "sessions", id, "verify", NULL);
+    remote_begin(cli->remote, "GET", "sessions", id, "verify");
     if (remote_read(cli->remote, REMOTE_WHENEVER, &shape_verification, &v, err))
         return err->code;
     if (v.n != 1)

@@ -70,7 +70,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
     const struct json *v;
 
     time_people_local(false);
-    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "state", NULL);
+    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), "state");
     remote_param(cli->remote, "at", args_text(&cli->args, "at"));
     return remote_ask(cli->remote, REMOTE_SOON, &v, err) ? err->code : print_state(cli, json_source(v), err);
 }

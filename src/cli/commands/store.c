@@ -89,7 +89,7 @@ static enum tide_code info_remote(struct cli *cli, struct tide_err *err)
 {
     const struct json *v;
 
-    remote_begin(cli->remote, "GET", "store", NULL);
+    remote_begin(cli->remote, "GET", "store");
     return remote_ask(cli->remote, REMOTE_SOON, &v, err) ? err->code : print_info(cli, v);
 }
 

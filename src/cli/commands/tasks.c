@@ -113,7 +113,7 @@ static enum tide_code list_remote(struct cli *cli, struct tide_err *err)
     int64_t limit = args_int(&cli->args, "limit", 0);
     const struct json *v, *tasks;
 
-    remote_begin(cli->remote, "GET", "tasks", NULL);
+    remote_begin(cli->remote, "GET", "tasks");
     remote_param_int(cli->remote, "limit", PAGE);
     if (remote_ask(cli->remote, REMOTE_SOON, &v, err))
         return err->code;
@@ -205,7 +205,7 @@ static enum tide_code put_sessions_remote(struct cli *cli, const char *task_id, 
     const struct json *v, *list, *next;
 
     do {
-        remote_begin(cli->remote, "GET", "tasks", task_id, "sessions", NULL);
+        remote_begin(cli->remote, "GET", "tasks", task_id, "sessions");
         remote_param(cli->remote, "after", after);
         remote_param_int(cli->remote, "limit", PAGE);
         if (remote_ask(cli->remote, REMOTE_SOON, &v, err))
@@ -232,7 +232,7 @@ static enum tide_code show_remote(struct cli *cli, struct tide_err *err)
     const char *task_id = args_operand(&cli->args, 0);
     struct task_row task = {0};
 
-    remote_begin(cli->remote, "GET", "tasks", task_id, NULL);
+    remote_begin(cli->remote, "GET", "tasks", task_id);
     if (remote_read(cli->remote, REMOTE_SOON, &shape_task, &task, err))
         return err->code;
     if (cli->out.json) {
@@ -281,7 +281,7 @@ static enum tide_code set_remote(struct cli *cli, struct tide_err *err)
 
     if (!state && !title)
         return refuse_nothing(err);
-    remote_begin(cli->remote, "PUT", "tasks", args_operand(&cli->args, 0), NULL);
+    remote_begin(cli->remote, "PUT", "tasks", args_operand(&cli->args, 0));
     remote_body_text(cli->remote, "state", state);
     remote_body_text(cli->remote, "title", title);
     return remote_ask(cli->remote, REMOTE_SOON, &v, err) ? err->code : show_remote(cli, err);

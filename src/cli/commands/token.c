@@ -48,7 +48,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
 
     if ((fd >= 0 && check_fd(fd, "--token-fd", err)) || remote_why(cli, &why, err))
         return err->code;
-    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "token", NULL);
+    remote_begin(cli->remote, "POST", "sessions", why.row.info.id, "token");
     if (args_on(&cli->args, "deadline"))
         json_out_kint(remote_body(cli->remote), STR("deadline_ms"), args_int(&cli->args, "deadline", 0));
     if (args_on(&cli->args, "expires"))
