@@ -58,6 +58,11 @@ struct arena *remote_arena(struct remote *r)
     return &r->arena;
 }
 
+bool remote_is_known(const struct remote *r)
+{
+    return r->authorization || r->url.unix_path;
+}
+
 /* ---- opening ---- */
 
 /* Another user could listen where this user's server was: a token that nobody named is for this user's processes alone. */

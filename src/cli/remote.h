@@ -59,6 +59,9 @@ enum tide_code remote_follow(struct remote *r, remote_event_fn *fn, void *arg, s
 
 struct arena *remote_arena(struct remote *r);
 
+/* Whether this user is known there: by a token, or on a unix socket. */
+bool remote_is_known(const struct remote *r);
+
 /* GET /sessions/{id}/why of the first operand: its whole id, and its status. */
 enum tide_code remote_why(struct cli *cli, struct session_why *ret, struct tide_err *err) MUST_CHECK;
 

@@ -284,6 +284,26 @@ static void add_request(struct remote *r, struct resuming *given, const char *in
     remote_body_flag(r, "wait", true);
 }
 
+/* Who has no token of the server may give the one answer that the token of the wait is for, and sees nothing of what comes of it. */
+static enum tide_code answer_alone(struct cli *cli, const struct resume_request *q, const char *input,
+                                   const char *reason, struct tide_err *err)
+{
+    struct command_result accepted = {.session_id = q->id};
+
+    remote_begin(cli->remote, "POST", "waits", "answer");
+    remote_body_text(cli->remote, "session_id", q->id);
+    remote_body_text(cli->remote, "token", q->token);
+    json_out_kraw(remote_body(cli->remote), STR("input"), str_from(input));
+    remote_body_text(cli->remote, "reason", reason);
+    if (remote_read(cli->remote, REMOTE_SOON, &shape_accepted, &accepted, err))
+        return err->code;
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_accepted, &accepted);
+    else
+        outf(&cli->out, "session %s was answered, and goes on at the server\n", accepted.session_id);
+    return TIDE_OK;
+}
+
 enum tide_code resume_remote(struct cli *cli, struct resuming *r, struct tide_err *err)
 {
     static const char *const local[] = {
@@ -291,13 +311,17 @@ enum tide_code resume_remote(struct cli *cli, struct resuming *r, struct tide_er
         "parallel", "provider",       "model",      "base-url",   "script", "keep-pause",
         "yes",      "output",         "request-fd", "unattended", NULL};
     AUTO(buf_done) struct buf room = BUF_INIT((size_t)16 << 20);
-    const char *input;
+    const char *input, *reason = args_text(&cli->args, "reason");
     struct ending e;
 
     if (remote_check_options(cli, local, err) || text_or_json(&cli->args, "input", &room, &input, err) ||
-        (r->token_fd >= 0 && check_fd(r->token_fd, "--token-fd", err)) || begin(&e, cli, "resume", err))
+        (r->token_fd >= 0 && check_fd(r->token_fd, "--token-fd", err)))
+        return err->code;
+    if (!remote_is_known(cli->remote) && r->core.ask.token && input)
+        return answer_alone(cli, &r->core.ask, input, reason, err);
+    if (begin(&e, cli, "resume", err))
         return err->code;
     e.token_fd = r->token_fd;
-    add_request(e.remote, r, input, args_text(&cli->args, "reason"));
+    add_request(e.remote, r, input, reason);
     return ask(&e, err);
 }

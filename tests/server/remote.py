@@ -242,6 +242,19 @@ def it_parks_and_shows_the_token_once():
     want((r.returncode, r.stdout, r.stderr), (0, "", ""))
 
 
+def the_token_of_a_wait_is_enough_to_answer_it():
+    token, env = program("secret"), {"XDG_STATE_HOME": s.dir.name + "/empty"}
+    line_of(remote("resume", "secret", "--input", "yes", env=env), IO, "a token is needed")
+    line_of(remote("resume", "nobody", "--token", token, "--input", "yes", env=env), TOKEN)
+    r = remote("resume", "secret", "--token", token, "--input", "yes", "--reason", "fine", env=env)
+    want((r.returncode, r.stdout), (0, "session secret was answered, and goes on at the server\n"), r.stderr)
+    for _ in range(200):
+        if last("secret")["status"] == "idle":
+            break
+        time.sleep(0.05)
+    want((last("secret")["outcome"], ledger("secret")), ("completed", ["one", "two"]))
+
+
 def it_says_how_a_run_ended():
     token = program("bad")
     with open(os.path.join(s.dir.name, "bad"), "a") as f:
@@ -725,6 +738,7 @@ case("a command fails through a server as it fails on the store", it_fails_as_th
 case("an answer resumes a program, whose end is shown", it_answers_and_resumes)
 case("a run that parks shows its token once", it_parks_and_shows_the_token_once)
 case("a run that fails says so, with its exit status", it_says_how_a_run_ended)
+case("the token of a wait is enough to answer it", the_token_of_a_wait_is_enough_to_answer_it)
 case("a chat is answered", it_answers_a_chat)
 case("a graph is resumed", it_runs_a_graph)
 case("Ctrl-C ends the command and not the run", ctrl_c_ends_the_command_alone)
