@@ -3,7 +3,7 @@
  * The journal is a file of JSON lines in the state directory; the last line of a request counts:
  *
  *   {"id":…,"digest":…,"at":MS}                              begun
- *   {"id":…,"digest":…,"at":MS,"status":N,"type":…,"location":…,"body":…}   answered
+ *   {"id":…,"digest":…,"at":MS,"status":N,"type":…,"location":…,"etag":…,"body":…}   answered
  *   {"id":…,"at":0}                                          forgotten: it was refused
  *
  * A line that was cut by a crash is left out: nobody was told of it. Of a line only its place is kept in memory. Lines are synced
@@ -68,7 +68,7 @@ struct idempotency {
 
 struct answer {
     int status;
-    const char *type, *location;
+    const char *type, *location, *etag;
     struct str body;
 };
 
@@ -84,6 +84,7 @@ static void put_line(struct buf *out, const char *id, const char *digest, int64_
         json_out_kint(&o, STR("status"), answer->status);
         json_out_kstr_opt(&o, STR("type"), str_from(answer->type));
         json_out_kstr_opt(&o, STR("location"), str_from(answer->location));
+        json_out_kstr_opt(&o, STR("etag"), str_from(answer->etag));
         json_out_kstr_opt(&o, STR("body"), answer->body);
     }
     json_out_end(&o, '}');
@@ -339,13 +340,19 @@ void idempotency_close(struct idempotency *i)
 
 /* ---- claiming ---- */
 
+static void put_again(struct call *c, const char *name, struct str value)
+{
+    if (value.len)
+        call_field(c, name, arena_dup(c->arena, value).ptr);
+}
+
 /* The first answer once more. With mu held; the call may be gone. */
 static enum tide_code answer_again(struct idempotency *i, struct call *c, const struct entry *e, struct tide_err *err)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(LINE_MAX_BYTES * 2);
     struct buf body = BUF_INIT(LINE_MAX_BYTES * 2);
     char *room = buf_reserve(&line, e->len);
-    struct str text, location;
+    struct str text;
     struct json *v = NULL;
 
     if (!room || pread(i->fd, room, e->len, e->line) != (ssize_t)e->len)
@@ -354,9 +361,8 @@ static enum tide_code answer_again(struct idempotency *i, struct call *c, const 
     if (json_parse(c->arena, arena_dup(c->arena, buf_view(&line)), NULL, &v, NULL, err))
         return err->code;
     text = json_get_text(c->arena, v, STR("type"));
-    location = json_get_text(c->arena, v, STR("location"));
-    if (location.len)
-        call_field(c, "Location", arena_dup(c->arena, location).ptr);
+    put_again(c, "Location", json_get_text(c->arena, v, STR("location")));
+    put_again(c, "ETag", json_get_text(c->arena, v, STR("etag")));
     buf_add_str(&body, json_get_text(c->arena, v, STR("body")));
     c->request.id[0] = '\0'; /* this answer is no news */
     call_reply_text(c, (int)json_get_int(v, STR("status"), 200), text.len ? arena_dup(c->arena, text).ptr : NULL,
@@ -431,10 +437,10 @@ enum tide_code idempotency_claim(struct idempotency *i, struct call *c, enum cla
 
 /* ---- the answer ---- */
 
-static const char *location_of(const struct call *c)
+static const char *field_of(const struct call *c, const char *name)
 {
     for (size_t i = 0; i + 1 < c->n_extra; i += 2)
-        if (strcmp(c->extra[i], "Location") == 0)
+        if (strcmp(c->extra[i], name) == 0)
             return c->extra[i + 1];
     return NULL;
 }
@@ -469,25 +475,25 @@ static void forget_entry(struct idempotency *i, struct call *c)
         forget(i, m);
 }
 
-static void answer_waiting(struct call *list, int status, const char *type, const char *location, struct str body)
+static void answer_waiting(struct call *list, const struct answer *answer)
 {
     while (list) {
         struct call *c = list;
-        struct buf copy = BUF_INIT(body.len + 1);
+        struct buf copy = BUF_INIT(answer->body.len + 1);
 
         list = c->waiting;
-        buf_add_str(&copy, body);
+        buf_add_str(&copy, answer->body);
         c->request.id[0] = '\0';
-        if (location)
-            call_field(c, "Location", location);
-        call_reply_text(c, status, type, body.len ? &copy : NULL);
+        put_again(c, "Location", str_from(answer->location));
+        put_again(c, "ETag", str_from(answer->etag));
+        call_reply_text(c, answer->status, answer->type, copy.len ? &copy : NULL);
         buf_done(&copy);
     }
 }
 
 void idempotency_end(struct idempotency *i, struct call *c, int status, const char *type, struct str kept)
 {
-    const struct answer answer = {status, type, location_of(c), kept};
+    const struct answer answer = {status, type, field_of(c, "Location"), field_of(c, "ETag"), kept};
     struct call *waiting = NULL;
     struct tide_err err;
     struct map_entry *m;
@@ -511,5 +517,5 @@ void idempotency_end(struct idempotency *i, struct call *c, int status, const ch
     if (i->end > REWRITE_BYTES && i->live < i->end / 4 && !i->syncing && rewrite(i, &err))
         log_write(TIDE_LOG_WARN, "the journal of requests stays long", log_text("error", err.msg));
     pthread_mutex_unlock(&i->mu);
-    answer_waiting(waiting, status, type, answer.location, kept);
+    answer_waiting(waiting, &answer);
 }

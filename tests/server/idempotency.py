@@ -28,7 +28,7 @@ def events(one, kind=None):
 
 
 def same(a, b):
-    want((a.status, a.bytes, a.fields.get("location")), (b.status, b.bytes, b.fields.get("location")))
+    want((a.status, a.bytes, a.fields.get("location"), a.fields.get("etag")), (b.status, b.bytes, b.fields.get("location"), b.fields.get("etag")))
 
 
 def every_unsafe_request_has_one_effect():
