@@ -16,14 +16,6 @@
 
 /* ---- checking ---- */
 
-static const struct field *field_find(const struct field *table, struct str name)
-{
-    for (const struct field *f = table; f && f->name; f++)
-        if (str_eq(name, str_from(f->name)))
-            return f;
-    return NULL;
-}
-
 static enum tide_code refuse(struct tide_err *err, const char *name, const char *why)
 {
     return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, name, "%s", why);
@@ -111,6 +103,10 @@ static enum tide_code check_member(struct call *c, const struct field *f, const 
             if (t->type != JSON_STRING || check_text(c->arena, f, json_text(c->arena, t), err))
                 return refuse(err, f->name, "must be a list of texts");
         return v->type == JSON_ARRAY ? TIDE_OK : refuse(err, f->name, "must be a list of texts");
+    case FIELD_POSITION:
+        if (v->type == JSON_STRING)
+            return check_text(c->arena, f, json_text(c->arena, v), err);
+        return is_int && n > 0 ? TIDE_OK : refuse(err, f->name, "must be a seq or the id of a checkpoint");
     default:
         return v->type == JSON_STRING ? check_text(c->arena, f, json_text(c->arena, v), err)
                                       : refuse(err, f->name, "must be a text");
@@ -252,7 +248,7 @@ enum tide_code call_check(struct call *c, struct tide_err *err)
 const char *call_text(struct call *c, const char *name)
 {
     const struct json *m = member(c, name);
-    struct str s = m ? json_text(c->arena, m) : in_query(c, name);
+    struct str s = !m ? in_query(c, name) : m->type == JSON_NUMBER ? m->raw : json_text(c->arena, m);
 
     return s.ptr ? arena_dup(c->arena, s).ptr : NULL;
 }

@@ -184,7 +184,7 @@ static enum tide_code prune(struct call *c, struct tide_err *err)
 /* ---- going back ---- */
 
 static const struct field rollback_body[] = {
-    {.name = "to", .type = FIELD_TEXT, .help = "a seq or a checkpoint", .required = true},
+    {.name = "to", .type = FIELD_POSITION, .help = "a seq or a checkpoint", .required = true},
     {.name = "reason", .type = FIELD_TEXT, .help = "for the log"},
     {.name = "reuse_effects",
      .type = FIELD_BOOL,
@@ -215,7 +215,7 @@ static enum tide_code rollback(struct call *c, struct tide_err *err)
 }
 
 static const struct field fork_body[] = {
-    {.name = "at", .type = FIELD_TEXT, .help = "a seq or a checkpoint [its end]"},
+    {.name = "at", .type = FIELD_POSITION, .help = "a seq or a checkpoint [its end]"},
     {.name = "session_id", .type = FIELD_ID, .help = "of the fork; one is made when none is given"},
     {.name = "title", .type = FIELD_TEXT, .help = "of the fork"},
     {.name = NULL},

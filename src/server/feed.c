@@ -98,9 +98,20 @@ static void drop_number(struct feed *f, struct follower *first, int64_t number)
         }
 }
 
+static void tell_end(struct feed *f, struct feed_end_of_all *end)
+{
+    feed_read_new(f);
+    pthread_mutex_lock(&f->mu);
+    *end = (struct feed_end_of_all){f->position, true};
+    pthread_cond_broadcast(&f->told);
+    pthread_mutex_unlock(&f->mu);
+}
+
 static void take_note(struct feed *f, struct note *n)
 {
-    if (n->joins)
+    if (n->asks)
+        tell_end(f, n->asks);
+    else if (n->joins)
         add_follower(f, n->joins);
     else if (n->leaves)
         drop_number(f, feed_followers_of(f, n->session_id), n->leaves);
@@ -207,6 +218,7 @@ struct feed *feed_new(tide_store *store, struct access *access)
     f->last = &f->first;
     f->wake = -1;
     pthread_mutex_init(&f->mu, NULL);
+    pthread_cond_init(&f->told, NULL);
     f->by_position = !tide_store_read(store, INT64_MAX - 1, 1, last_position, NULL, &err);
     if (f->by_position && !tide_store_get_info(store, &text, &err) &&
         !json_parse(&a, (struct str){text.ptr, text.len}, NULL, &info, NULL, &err))
@@ -255,18 +267,62 @@ static char **copy_list(const char *const *from)
     return copy;
 }
 
+/* The feed itself looks: what it has not handed to anybody yet is older than whoever comes now. */
+static enum tide_code find_end_of_all(struct feed *f, int64_t *ret, struct tide_err *err)
+{
+    struct feed_end_of_all end = {0, false};
+    struct note *n = note_new(0);
+    enum tide_code code;
+
+    n->asks = &end;
+    pthread_mutex_lock(&f->mu);
+    code = f->stopping ? tide_fail(err, TIDE_BUSY, "the server is being stopped") : start_feed(f, err);
+    if (!code)
+        leave_note(f, n); /* its thread takes all that is left before it is stopped */
+    while (!code && !end.known)
+        pthread_cond_wait(&f->told, &f->mu);
+    pthread_mutex_unlock(&f->mu);
+    if (code)
+        free(n);
+    *ret = end.position;
+    return code;
+}
+
+static enum tide_code find_end_of_session(struct feed *f, const char *id, int64_t *ret, struct tide_err *err)
+{
+    tide_session *session;
+
+    if (tide_session_open(f->store, id, TIDE_SESSION_READ, &session, err))
+        return err->code;
+    *ret = tide_session_last_seq(session);
+    tide_session_close(session);
+    return TIDE_OK;
+}
+
+/* Whoever follows from now on misses nothing that happens once this is answered. A snapshot is as of when it is made. */
+static enum tide_code find_begin(struct feed *f, const struct follow *what, int64_t *ret, struct tide_err *err)
+{
+    *ret = what->after;
+    if (what->after >= 0 || what->flags & FOLLOW_SNAPSHOT)
+        return TIDE_OK;
+    return what->session_id ? find_end_of_session(f, what->session_id, ret, err) : find_end_of_all(f, ret, err);
+}
+
 enum tide_code follower_new(struct feed *f, const struct follow *what, const struct follower_face *face,
                             struct follower **ret, int64_t *ret_number, struct tide_err *err)
 {
     struct follower *one;
+    int64_t begin;
 
     if (!what->session_id && !f->by_position)
         return tide_fail(err, TIDE_INVALID,
                          "a store of plain files has no order among its sessions: follow them one by one");
+    if (find_begin(f, what, &begin, err))
+        return err->code;
     one = mem_zero(sizeof *one);
     one->face = *face;
     snprintf(one->session_id, sizeof one->session_id, "%s", what->session_id ? what->session_id : "");
-    one->last = what->after;
+    one->last = begin;
     one->catching_up = true;
     one->moved_ms = monotonic_ms();
     one->flags = what->flags;
@@ -352,6 +408,7 @@ void feed_free(struct feed *f)
     map_done(&f->sessions, NULL);
     map_done(&f->changed, NULL);
     map_done(&f->tasks, free);
+    pthread_cond_destroy(&f->told);
     pthread_mutex_destroy(&f->mu);
     free(f);
 }

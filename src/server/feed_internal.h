@@ -30,11 +30,18 @@ struct follower {
     int64_t again_ms; /* not before */
 };
 
+/* Where all that is there ends: somebody waits for it. */
+struct feed_end_of_all {
+    int64_t position;
+    bool known;
+};
+
 /* What other threads leave for the feed's. */
 struct note {
     struct note *next;
     struct follower *joins;
     int64_t leaves; /* the number of one */
+    struct feed_end_of_all *asks;
     enum feed_what what;
     char session_id[TIDE_ID_SIZE];
     size_t len;
@@ -49,7 +56,8 @@ struct feed {
     pthread_t thread;
     bool running, by_position;
 
-    pthread_mutex_t mu; /* of the notes and of `stopping` */
+    pthread_mutex_t mu; /* of the notes, of `stopping` and of who waits for an end */
+    pthread_cond_t told;
     struct note *first, **last;
     bool stopping;
     atomic_size_t n, n_behind;

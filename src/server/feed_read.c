@@ -326,7 +326,7 @@ static bool begin_session(struct feed *f, struct follower *one, tide_session *se
     struct showing s = {.f = f, .one = one, .what = reset ? FEED_RESET : FEED_SNAPSHOT, .at = head};
 
     *ret_code = TIDE_OK;
-    if (one->last < 0)
+    if (one->last < 0) /* as of the snapshot */
         one->last = head;
     if (reset || (!one->begun && one->flags & FOLLOW_SNAPSHOT))
         *ret_code = session_show_next(session, show_row, &s, err);
@@ -398,7 +398,7 @@ static bool begin_all(struct feed *f, struct follower *one)
                                    .pos = f->position,
                                    .json = STR("{}")};
 
-    if (one->last < 0 || reset)
+    if (one->last < 0 || reset) /* below 0: as of the snapshot */
         one->last = f->position;
     if (!reset && (one->begun || !(one->flags & FOLLOW_SNAPSHOT))) {
         one->begun = true;

@@ -42,13 +42,16 @@ static const char *method_name(enum http_method method)
 static void put_field_schema(struct json_out *o, const struct field *f)
 {
     static const char *const types[] = {
-        [FIELD_TEXT] = "string", [FIELD_ID] = "string",     [FIELD_INT] = "integer", [FIELD_BOOL] = "boolean",
-        [FIELD_WORD] = "string", [FIELD_OBJECT] = "object", [FIELD_TEXTS] = "array", [FIELD_ANY] = NULL,
+        [FIELD_TEXT] = "string",  [FIELD_ID] = "string",   [FIELD_INT] = "integer",
+        [FIELD_BOOL] = "boolean", [FIELD_WORD] = "string", [FIELD_OBJECT] = "object",
+        [FIELD_TEXTS] = "array",  [FIELD_ANY] = NULL,      [FIELD_POSITION] = NULL,
     };
 
     json_out_begin(o, '{');
     if (types[f->type])
         json_out_kstr(o, STR("type"), str_from(types[f->type]));
+    if (f->type == FIELD_POSITION)
+        json_out_kraw(o, STR("type"), STR("[\"string\",\"integer\"]"));
     if (f->type == FIELD_ID)
         json_out_kstr(o, STR("pattern"), STR("^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"));
     if (f->type == FIELD_INT)

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/route.h"
 
+const struct field *field_find(const struct field *table, struct str name)
+{
+    for (const struct field *f = table; f && f->name; f++)
+        if (str_eq(name, str_from(f->name)))
+            return f;
+    return NULL;
+}
+
 /* The next segment of a path that begins with a slash, which is taken. */
 static struct str next_segment(struct str *rest)
 {

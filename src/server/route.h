@@ -21,10 +21,11 @@ enum field_type {
     FIELD_ID,
     FIELD_INT,
     FIELD_BOOL,
-    FIELD_WORD,   /* one of `words` */
-    FIELD_OBJECT, /* JSON */
-    FIELD_ANY,    /* JSON */
-    FIELD_TEXTS,  /* a list of texts; in a query separated by commas */
+    FIELD_WORD,     /* one of `words` */
+    FIELD_OBJECT,   /* JSON */
+    FIELD_ANY,      /* JSON */
+    FIELD_TEXTS,    /* a list of texts; in a query separated by commas */
+    FIELD_POSITION, /* a seq, as a number or a text, or the id of a checkpoint */
 };
 struct field {
     const char *name; /* NULL ends a table */
@@ -58,6 +59,9 @@ struct route {
 
 extern const struct shape shape_problem;         /* what every failure is answered with */
 extern const struct route *const route_tables[]; /* ended by NULL; each ended by a row without a method */
+
+/* NULL: it has none of this name. */
+const struct field *field_find(const struct field *table, struct str name);
 
 /* By its action; NULL: there is none. */
 const struct route *route_named(struct str action);

@@ -134,7 +134,6 @@ def streams_begin_where_they_are_told():
     want([i for i, _ in r.events()], [6])
     r.close()
     r = Stream(s, "/sessions/%s/events" % one)  # from now on
-    subprocess.run(["sleep", "0.2"])
     s.append(one)
     r.wait(lambda r: len(r.events()) == 1)
     want([i for i, _ in r.events()], [7])

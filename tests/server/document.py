@@ -29,6 +29,8 @@ def lost(old, new, at="", given=False):
                 gone += [here] if (more if given else fewer) else []
             elif key not in new:
                 gone.append(here)
+            elif key == "type" and given and isinstance(new[key], list):
+                gone += [] if value in new[key] or value == new[key] else [here]
             elif key == "enum":
                 gone += [here] if set(value) - set(new[key]) else []
             elif key in ("minimum", "maximum"):

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import socket
+import threading
 import time
 
 from frames import Socket
@@ -199,6 +200,36 @@ def a_reader_that_stops_reading_is_dropped_and_costs_nothing():
     healthy.close()
 
 
+def what_happens_once_a_stream_has_begun_is_in_it():
+    """Without a position it begins when it is answered: not when the server comes round to it."""
+    one, other = s.session(), s.session()
+    busy = threading.Event()
+
+    def keep_busy():
+        while not busy.is_set():
+            s.append(other, 20)
+
+    t = threading.Thread(target=keep_busy)
+    t.start()
+    try:
+        for n in range(40):
+            path = ("/sessions/%s/events" % one, "/events?session_ids=" + one)[n % 2]
+            r = Stream(s, path)
+            s.append(one)
+            r.wait(lambda r: r.events(), 10)
+            want([d["values"] for _, d in r.events()], [{"n": 0}], path)
+            r.close()
+        for n in range(40):
+            w = Socket(s)
+            w.ask("subscribe", {"snapshot": False, **({"session_id": one} if n % 2 else {"session_ids": [one]})})
+            s.append(one)
+            w.wait(lambda w: w.events(), 10)
+            w.close()
+    finally:
+        busy.set()
+        t.join()
+
+
 def quiet_streams_have_heartbeats():
     beats.wait(lambda r: beats.over or beats.beats, 20)
     want(beats.beats[0] > 0, True)  # a reader of few events is told how far it is
@@ -231,7 +262,8 @@ def a_store_of_plain_files_has_no_order_of_all():
 for test in (the_stream_of_all_is_of_what_is_asked_for, what_recovery_finds_is_in_the_stream, text_and_status_have_no_id,
              a_position_that_is_gone_is_said_once_with_a_snapshot,
              a_stream_goes_on_behind_an_event_bigger_than_what_may_wait,
-             a_reader_that_stops_reading_is_dropped_and_costs_nothing, quiet_streams_have_heartbeats,
+             a_reader_that_stops_reading_is_dropped_and_costs_nothing,
+             what_happens_once_a_stream_has_begun_is_in_it, quiet_streams_have_heartbeats,
              a_store_of_plain_files_has_no_order_of_all):
     case(test.__name__.replace("_", " "), test)
 s.done()

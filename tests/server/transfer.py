@@ -153,7 +153,7 @@ def the_doctor_finds_what_the_command_finds():
     broken = [f for f in s.api("GET", "/doctor").json["checks"] if f["about"] == "broken"]
     want([(f["status"], f["todo"]) for f in broken], [("warn", None)])
     want([(n["action"], n["session_id"], n["command"]) for n in broken[0]["next"]][:1],
-         [("resume", "broken", "POST /api/v1/sessions/broken/resume {}")])
+         [("resume", "broken", "POST /api/v1/sessions/broken/resume")])
     want([c for c in ("resume", "recover", "sessions", "config") if "tidemark " + c in s.api("GET", "/doctor").bytes.decode()], [])
     want(s.api("GET", "/doctor", token=s.run("access", "create", "nosy", "--scopes", "read").stdout.strip()).status, 403)
 
