@@ -316,7 +316,7 @@ static enum tide_code send_request(struct remote *r, struct http_ask *ask, struc
         r->met |= reply->status != 0;
         if (!code)
             return TIDE_OK;
-        was_sent |= lost == HTTP_CUT;
+        was_sent |= lost == HTTP_CUT || lost == HTTP_LATE;
         if (ask->take && reply->status) { /* a stream, which was cut long after it had begun */
             until = 0;
             pause = PAUSE_MS;
@@ -326,7 +326,7 @@ static enum tide_code send_request(struct remote *r, struct http_ask *ask, struc
             return code;
         if (lost == HTTP_NOT_LOST)
             return tide_wrap(err, "%s", r->url.text);
-        if ((!was_sent && !r->met) || monotonic_ms() + pause > until)
+        if (lost == HTTP_LATE || (!was_sent && !r->met) || monotonic_ms() + pause > until)
             return say_lost(r, lost, was_sent, err);
         http_reply_done(reply);
         if (!pause_a_while(pause))

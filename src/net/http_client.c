@@ -82,8 +82,10 @@ static enum tide_code await(struct http_client *c, short events, struct tide_err
 
         if (c->opt.stop && *c->opt.stop)
             return tide_fail(err, TIDE_CANCELLED, "stopped");
-        if (left <= 0)
+        if (left <= 0) {
+            c->lost = HTTP_LATE;
             return tide_fail(err, TIDE_IO, "the server did not answer in time");
+        }
         n = poll(&p, 1, (int)(left < 1000000 ? left : 1000000));
         if (n > 0)
             return TIDE_OK;
@@ -191,6 +193,8 @@ static enum tide_code connect_server(struct http_client *c, struct tide_err *err
     err->code = TIDE_OK;
     if ((c->opt.unix_path ? connect_unix(c, err) : connect_tcp(c, err)) || shake_hands(c, err))
         disconnect(c);
+    if (c->lost != HTTP_NOT_LOST)
+        c->lost = HTTP_NOT_CONNECTED; /* nothing was sent yet */
     c->end_ms = end_ms;
     return err->code;
 }
@@ -303,6 +307,21 @@ static void write_head(const struct http_client *c, const struct http_ask *ask, 
     buf_add_str(out, STR("\r\n"));
 }
 
+/* A server that refuses a request before it was sent closes the connection, and may have said why. */
+static enum tide_code receive_early(struct http_client *c, struct http_reply *r, struct tide_err *err)
+{
+    struct tide_err ignored = {0};
+
+    if (receive(c, r, &ignored)) {
+        c->lost = HTTP_CUT;
+        return err->code;
+    }
+    r->stays = false;
+    c->lost = HTTP_NOT_LOST;
+    *err = (struct tide_err){0};
+    return TIDE_OK;
+}
+
 static enum tide_code ask_server(struct http_client *c, const struct http_ask *ask, struct http_reply *r,
                                  struct tide_err *err)
 {
@@ -311,10 +330,11 @@ static enum tide_code ask_server(struct http_client *c, const struct http_ask *a
     write_head(c, ask, &head);
     if (head.failed)
         return tide_fail(err, TIDE_TOO_BIG, "the request has more than %zu bytes in its head", HEAD_MAX);
-    if ((c->fd < 0 && connect_server(c, err)) || send_all(c, buf_view(&head), err) || send_all(c, ask->body, err) ||
-        receive(c, r, err))
+    if (c->fd < 0 && connect_server(c, err))
         return err->code;
-    return TIDE_OK;
+    if (!send_all(c, buf_view(&head), err) && !send_all(c, ask->body, err))
+        return receive(c, r, err);
+    return c->lost == HTTP_CUT ? receive_early(c, r, err) : err->code;
 }
 
 enum tide_code http_client_ask(struct http_client *c, const struct http_ask *ask, struct http_reply *ret,

@@ -35,6 +35,7 @@ enum http_lost {
     HTTP_NOT_LOST,      /* it failed otherwise: the same would happen again */
     HTTP_NOT_CONNECTED, /* nobody is there */
     HTTP_CUT,           /* it broke: whether the request was carried out is not known */
+    HTTP_LATE,          /* no answer came in time: the same */
 };
 
 struct http_client;

@@ -175,6 +175,7 @@ def it_prints_what_the_store_prints():
         same("sessions", "inspect", one, mark, "--memory")
         same("state", one, "--at", mark)
     same("sessions", "verify", "fine", "talk", "log-one")
+    same("sessions", "verify", "--all")
     for more in (["--last", "2"], ["--from", "2", "--to", "4"], ["--kind", "run.*"], ["--kind", "memory.set"]):
         same("log", "show", "log-one", *more)
     same("log", "show", "forked", "--inherited")
@@ -291,6 +292,13 @@ def it_runs_a_graph():
         raise AssertionError(r.stderr)
     r = remote("resume", "g1", "--input", "yes")
     want((r.returncode, r.stdout), (0, "session g1 has completed\n"), r.stderr)
+
+
+def what_is_too_big_is_refused():
+    """The server refuses by the head, before all of the body was sent."""
+    big = write("big.txt", "x" * (3 << 20))
+    line_of(remote("resume", "g1", "--set", "k=@" + big), USAGE, "too big")
+    line_of(remote("resume", "g1", "--set", "k=@" + big, server="unix:" + UNIX), USAGE, "too big")
 
 
 def ctrl_c_ends_the_command_alone():
@@ -526,7 +534,7 @@ def other_commands_are_refused():
                  ["log", "append", "x", "--kind", "note"], ["sessions", "delete", "log-one"], ["recover"], ["config", "list"]):
         line_of(remote(*args), USAGE, "does not work through a server", "--store")
     for args in (["resume", "waits", "--dry-run"], ["resume", "waits", "--provider", "openai"], ["log", "show", "--all"],
-                 ["sessions", "timeline", "waits", "--follow"], ["sessions", "verify", "--all"], ["sessions", "checkpoint", "waits", "--type", "turn"]):
+                 ["sessions", "timeline", "waits", "--follow"], ["sessions", "checkpoint", "waits", "--type", "turn"]):
         line_of(remote(*args), USAGE, "works on a store only")
     line_of(command("--server", HTTP, "--store", s.store, "why", "waits"), USAGE, "--server and --store")
     want(remote("run", "--help").returncode, 0)
@@ -741,6 +749,7 @@ case("a run that fails says so, with its exit status", it_says_how_a_run_ended)
 case("the token of a wait is enough to answer it", the_token_of_a_wait_is_enough_to_answer_it)
 case("a chat is answered", it_answers_a_chat)
 case("a graph is resumed", it_runs_a_graph)
+case("what is too big for a request is refused", what_is_too_big_is_refused)
 case("Ctrl-C ends the command and not the run", ctrl_c_ends_the_command_alone)
 case("a message is sent, queued and withdrawn", it_sends)
 case("a run is cancelled", it_cancels)

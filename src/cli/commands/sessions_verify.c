@@ -11,6 +11,8 @@
 #include "engine/shapes.h"
 #include "engine/verification.h"
 
+#define PAGE 1000 /* that a server gives at once */
+
 static int on_progress(void *progress, uint64_t done, uint64_t total)
 {
     return progress_step(progress, done, total);
@@ -87,16 +89,40 @@ static enum tide_code verify_one(struct cli *cli, const char *id, struct verific
     return TIDE_OK;
 }
 
+/* As lists have them, newest first. */
+static enum tide_code list_ids(struct cli *cli, const char ***ret, size_t *ret_n, struct tide_err *err)
+{
+    struct arena *a = remote_arena(cli->remote);
+    const struct json *page, *list, *after = NULL;
+    size_t cap = 0;
+
+    do {
+        remote_begin(cli->remote, "GET", "sessions");
+        remote_param(cli->remote, "after", after ? arena_dup(a, json_text(a, after)).ptr : NULL);
+        remote_param_int(cli->remote, "limit", PAGE);
+        if (remote_ask(cli->remote, REMOTE_SOON, &page, err))
+            return err->code;
+        list = json_get(page, STR("sessions"));
+        for (const struct json *one = list ? list->first : NULL; one; one = one->next) {
+            MEM_ROOM(*ret, *ret_n, cap);
+            (*ret)[(*ret_n)++] = arena_dup(a, json_get_text(a, one, STR("session_id"))).ptr;
+        }
+        after = json_get(page, STR("next_cursor"));
+    } while (after && after->type == JSON_STRING);
+    return TIDE_OK;
+}
+
 static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
 {
-    static const char *const local[] = {"all", NULL};
     AUTO(verification_done) struct verification v = {.ok = true, .arena = ARENA_INIT};
+    AUTO(mem_freep) const char **listed = NULL;
+    size_t n = cli->args.n_operands;
 
-    if (remote_check_options(cli, local, err) || check_operands(&cli->args, err))
+    if (check_operands(&cli->args, err) || (!n && list_ids(cli, &listed, &n, err)))
         return err->code;
-    v.sessions = mem_array(cli->args.n_operands, sizeof *v.sessions);
-    for (size_t i = 0; i < cli->args.n_operands; i++)
-        if (verify_one(cli, args_operand(&cli->args, i), &v, err))
+    v.sessions = mem_array(n + 1, sizeof *v.sessions);
+    for (size_t i = 0; i < n; i++)
+        if (verify_one(cli, listed ? listed[i] : args_operand(&cli->args, i), &v, err))
             return err->code;
     return report(cli, &v, err);
 }
