@@ -483,6 +483,24 @@ def an_answer_is_given_once_though_the_server_was_killed():
     want(s.run("log", "show", "killed-wait", "--kind", "run.resumed").stdout.count("\n"), 1)
 
 
+def a_run_is_waited_for_though_the_server_was_killed():
+    text = ("#!/bin/sh\ncd %s\ntidemark wait a --kind approval --question 'a?' > /dev/null\n"
+            "tidemark step slow --effect once -- sh -c 'echo slow >> outlives.ledger; sleep 3'\necho the end\n") % s.dir.name
+    s.run("exec", "--session", "outlives", "--", write("outlives", text, stat.S_IRWXU))
+    p = subprocess.Popen([BIN, "--server", HTTP, "resume", "outlives", "--input", "yes"], env=s.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(400):
+        if ledger("outlives"):
+            break
+        time.sleep(0.05)
+    s.kill()
+    time.sleep(0.5)
+    s.start()
+    out, said = p.communicate(timeout=60)
+    want((p.returncode, out), (0, "the end\n"), said)
+    want(ledger("outlives"), ["slow"])
+    want(s.run("log", "show", "outlives", "--kind", "run.resumed").stdout.count("\n"), 1)
+
+
 def a_server_that_stays_away_is_given_up():
     s.run("sessions", "new", "--id", "away")
     b = Between(lambda n: True)
@@ -758,6 +776,7 @@ case("a session from elsewhere is shown and trusted", it_trusts)
 case("a request whose answer was lost is carried out once", a_request_whose_answer_was_lost_is_carried_out_once)
 case("a request is carried out once though the server was killed", a_request_is_carried_out_once_though_the_server_was_killed)
 case("an answer is given once though the server was killed", an_answer_is_given_once_though_the_server_was_killed)
+case("a run is waited for though the server was killed", a_run_is_waited_for_though_the_server_was_killed)
 case("a server that stays away is given up", a_server_that_stays_away_is_given_up)
 case("a log is followed across a restart", a_log_is_followed_across_a_restart)
 case("following ends as on a store", a_follower_that_is_interrupted_ends_well)
