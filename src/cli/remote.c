@@ -31,7 +31,7 @@
 #define KEY_SIZE 33
 
 struct remote {
-    struct arena arena;
+    struct arena arena, page;
     struct remote_url url;
     struct http_client *client;
     char *authorization; /* "Bearer …"; NULL: none */
@@ -106,7 +106,7 @@ static enum tide_code open_remote(const struct args *args, struct remote **ret, 
 {
     struct remote *r = mem_zero(sizeof *r);
 
-    r->arena = (struct arena)ARENA_INIT;
+    r->arena = r->page = (struct arena)ARENA_INIT;
     r->target = (struct buf)BUF_INIT(TARGET_MAX);
     r->body = (struct buf)BUF_INIT(BODY_MAX);
     *ret = r;
@@ -136,6 +136,7 @@ void remote_close(struct remote *r)
         sodium_memzero(r->body.ptr, r->body.cap);
     buf_done(&r->body);
     buf_done(&r->target);
+    arena_done(&r->page);
     arena_done(&r->arena);
     free(r);
 }
@@ -367,18 +368,18 @@ static bool is_json(const struct http_reply *reply)
     return str_eq(type, STR("application/json")) || str_eq(type, STR("application/problem+json"));
 }
 
-static enum tide_code take_answer(struct remote *r, const struct http_reply *reply, const struct json **ret,
-                                  struct tide_err *err)
+static enum tide_code take_answer(struct remote *r, struct arena *a, const struct http_reply *reply,
+                                  const struct json **ret, struct tide_err *err)
 {
     static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 32};
     struct json *v = NULL;
     struct tide_err ignored;
 
     *ret = NULL;
-    r->text = arena_dup(&r->arena, str_trim(buf_view(&reply->body)));
+    r->text = arena_dup(a, str_trim(buf_view(&reply->body)));
     if (reply->status == 204)
         return TIDE_OK;
-    if (!is_json(reply) || json_parse(&r->arena, r->text, &limits, &v, NULL, &ignored))
+    if (!is_json(reply) || json_parse(a, r->text, &limits, &v, NULL, &ignored))
         return no_answer(r, reply->status, err);
     if (reply->status < 200 || reply->status > 299)
         return take_problem(r, reply->status, v, err);
@@ -386,8 +387,8 @@ static enum tide_code take_answer(struct remote *r, const struct http_reply *rep
     return TIDE_OK;
 }
 
-enum tide_code remote_ask(struct remote *r, enum remote_patience patience, const struct json **ret,
-                          struct tide_err *err)
+static enum tide_code ask_into(struct remote *r, struct arena *a, enum remote_patience patience,
+                               const struct json **ret, struct tide_err *err)
 {
     struct http_ask ask = {.answer_ms = patience == REMOTE_SOON ? ANSWER_MS : 0};
     struct http_reply reply;
@@ -397,9 +398,21 @@ enum tide_code remote_ask(struct remote *r, enum remote_patience patience, const
     if (r->target.failed || r->body.failed)
         return tide_fail(err, TIDE_TOO_BIG, "this is too big for a request to a server");
     code = send_request(r, &ask, &reply, err);
-    code = code ? code : take_answer(r, &reply, ret, err);
+    code = code ? code : take_answer(r, a, &reply, ret, err);
     http_reply_done(&reply);
     return code;
+}
+
+enum tide_code remote_ask(struct remote *r, enum remote_patience patience, const struct json **ret,
+                          struct tide_err *err)
+{
+    return ask_into(r, &r->arena, patience, ret, err);
+}
+
+enum tide_code remote_ask_page(struct remote *r, const struct json **ret, struct tide_err *err)
+{
+    arena_reset(&r->page);
+    return ask_into(r, &r->page, REMOTE_SOON, ret, err);
 }
 
 enum tide_code remote_take(struct remote *r, const struct shape *shape, const struct json *v, void *data,
@@ -458,10 +471,10 @@ static void take_field(struct events *e, struct str line)
         buf_add_str(&e->data, value);
 }
 
-/* Of an event that is whole; one without data is a heartbeat. */
+/* Of an event that is whole; one that has an id alone is a heartbeat. */
 static void end_event(struct events *e)
 {
-    if (e->data.len && !e->data.failed)
+    if ((e->data.len || e->id) && !e->data.failed)
         e->ended = e->fn(e->arg, e->id, buf_view(&e->name), buf_view(&e->data)) != 0;
     buf_clear(&e->name);
     buf_clear(&e->data);
@@ -499,7 +512,7 @@ enum tide_code remote_follow(struct remote *r, remote_event_fn *fn, void *arg, s
     enum tide_code code = send_request(r, &ask, &reply, err);
 
     if (!code && reply.status != 200)
-        code = take_answer(r, &reply, &ignored, err);
+        code = take_answer(r, &r->arena, &reply, &ignored, err);
     if (!code && (e.line.failed || e.data.failed))
         code = tide_fail(err, TIDE_TOO_BIG, "%s: an event is too big", r->url.text);
     http_reply_done(&reply);

@@ -44,6 +44,9 @@ enum remote_patience { REMOTE_SOON, REMOTE_WHENEVER };
 enum tide_code remote_ask(struct remote *r, enum remote_patience patience, const struct json **ret,
                           struct tide_err *err) MUST_CHECK;
 
+/* The same of one page of many: it lives until the next one is asked for. */
+enum tide_code remote_ask_page(struct remote *r, const struct json **ret, struct tide_err *err) MUST_CHECK;
+
 /* The same, read into the struct of the shape. */
 enum tide_code remote_read(struct remote *r, enum remote_patience patience, const struct shape *shape, void *data,
                            struct tide_err *err) MUST_CHECK;
@@ -53,7 +56,7 @@ enum tide_code remote_take(struct remote *r, const struct shape *shape, const st
 /* The same, printed as it came; with --json, of what a server says in the same words. */
 enum tide_code remote_pass(struct cli *cli, enum remote_patience patience, struct tide_err *err) MUST_CHECK;
 
-/* Server-sent events: the id (0: none), the name ("": none) and the data of each; non-zero ends it. */
+/* Server-sent events: the id (0: none), the name ("": none) and the data of each ("": everything up to the id was sent); non-zero ends it. */
 typedef int remote_event_fn(void *arg, int64_t id, struct str name, struct str data);
 enum tide_code remote_follow(struct remote *r, remote_event_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 

@@ -17,7 +17,7 @@ enum tide_code remote_log_page(struct remote *r, struct remote_log *log, const s
         remote_param_int(r, "to", log->to);
     if (log->inherited)
         remote_param(r, "inherited", "true");
-    if (remote_ask(r, REMOTE_SOON, &page, err))
+    if (remote_ask_page(r, &page, err))
         return err->code;
     events = json_get(page, STR("events"));
     log->after = json_get_int(page, STR("last_seq"), log->after);

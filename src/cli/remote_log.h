@@ -11,7 +11,7 @@ struct remote_log {
     bool inherited;
 };
 
-/* The next events (an array; NULL: there are no more), and where they end. */
+/* The next events (an array; NULL: there are no more), and where they end. They live until the next page is asked for. */
 enum tide_code remote_log_page(struct remote *r, struct remote_log *log, const struct json **ret, struct tide_err *err)
     MUST_CHECK;
 

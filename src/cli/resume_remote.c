@@ -83,12 +83,16 @@ static enum tide_code find_end(struct ending *e, const struct json **ret, struct
 {
     struct remote_log log = {.session_id = e->accepted.session_id,
                              .after = e->accepted.seq > 0 ? e->accepted.seq - 1 : 0};
+    struct arena *a = remote_arena(e->remote);
     const struct json *events;
+    struct json *end = NULL;
 
-    *ret = NULL;
     while (!remote_log_page(e->remote, &log, &events, err) && events)
         for (const struct json *one = events->first; one; one = one->next)
-            *ret = is_end(one) ? one : *ret;
+            if (is_end(one) &&
+                json_parse(a, arena_dup(a, json_source(one)), NULL, &end, NULL, err)) /* the page does not stay */
+                return err->code;
+    *ret = end;
     return err->code;
 }
 
@@ -159,7 +163,7 @@ static enum tide_code print_ended(struct ending *e, struct tide_err *err)
 {
     const struct tide_session_info *info = &e->detail.row.info;
     bool completed = info->status == TIDE_STATUS_IDLE && info->outcome == TIDE_OUTCOME_COMPLETED;
-    const struct json *end;
+    const struct json *end = NULL;
 
     if (find_end(e, &end, err))
         return err->code;

@@ -179,6 +179,8 @@ def it_prints_what_the_store_prints():
     for more in (["--last", "2"], ["--from", "2", "--to", "4"], ["--kind", "run.*"], ["--kind", "memory.set"]):
         same("log", "show", "log-one", *more)
     same("log", "show", "forked", "--inherited")
+    same("log", "show", "--all")
+    same("log", "show", "--all", "--kind", "run.*", "--after", "10")
     same("log", "show", "fine", "--kind", "checkpoint")
     same_text("state", "log-one", "--at", "3", "--pretty")
     same("tasks", "list")
@@ -529,6 +531,19 @@ def a_log_is_followed_across_a_restart():
     want("".join(got), s.run("log", "show", "followed").stdout)
 
 
+def all_logs_are_followed():
+    p = subprocess.Popen([BIN, "--server", HTTP, "log", "show", "--all", "--follow", "--kind", "memory.set"], env=s.env,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    before = s.run("log", "show", "--all", "--kind", "memory.set").stdout.splitlines()
+    want([p.stdout.readline().rstrip("\n") for _ in before], before)
+    s.run("sessions", "new", "--id", "newer")
+    s.append("newer", 2)
+    got = [json.loads(p.stdout.readline()) for _ in range(2)]
+    want([(e["session_id"], e["seq"]) for e in got], [("newer", 2), ("newer", 3)])
+    p.send_signal(signal.SIGINT)
+    want((p.wait(10), p.stderr.read()), (0, ""))
+
+
 def a_follower_that_is_interrupted_ends_well():
     p = subprocess.Popen([BIN, "--server", HTTP, "log", "show", "-f", "log-one"], env=s.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     p.stdout.readline()
@@ -551,8 +566,7 @@ def other_commands_are_refused():
     for args in (["run", "x.json"], ["exec", "--", "true"], ["chat"], ["serve"], ["sessions", "new"], ["store", "check"], ["doctor"],
                  ["log", "append", "x", "--kind", "note"], ["sessions", "delete", "log-one"], ["recover"], ["config", "list"]):
         line_of(remote(*args), USAGE, "does not work through a server", "--store")
-    for args in (["resume", "waits", "--dry-run"], ["resume", "waits", "--provider", "openai"], ["log", "show", "--all"],
-                 ["sessions", "timeline", "waits", "--follow"], ["sessions", "checkpoint", "waits", "--type", "turn"]):
+    for args in (["resume", "waits", "--dry-run"], ["resume", "waits", "--provider", "openai"], ["sessions", "timeline", "waits", "--follow"], ["sessions", "checkpoint", "waits", "--type", "turn"]):
         line_of(remote(*args), USAGE, "works on a store only")
     line_of(command("--server", HTTP, "--store", s.store, "why", "waits"), USAGE, "--server and --store")
     want(remote("run", "--help").returncode, 0)
@@ -779,6 +793,7 @@ case("an answer is given once though the server was killed", an_answer_is_given_
 case("a run is waited for though the server was killed", a_run_is_waited_for_though_the_server_was_killed)
 case("a server that stays away is given up", a_server_that_stays_away_is_given_up)
 case("a log is followed across a restart", a_log_is_followed_across_a_restart)
+case("the logs of all sessions are followed", all_logs_are_followed)
 case("following ends as on a store", a_follower_that_is_interrupted_ends_well)
 case("other commands and options are refused", other_commands_are_refused)
 case("the environment names a server", the_environment_names_a_server)

@@ -215,7 +215,7 @@ static int on_streamed(void *arg, int64_t id, struct str name, struct str data)
 
     if (str_eq(name, STR("reset")) || str_eq(name, STR("gone")))
         return tide_fail_session(&s->err, TIDE_NOT_FOUND, args_operand(&s->cli->args, 0), "was deleted");
-    if (name.len || id < s->next || json_parse(&a, data, NULL, &event, NULL, NULL))
+    if (name.len || !data.len || id < s->next || json_parse(&a, data, NULL, &event, NULL, NULL))
         return 0;
     return put_remote(s, event, &s->err) || out_flush(&s->cli->out, &s->err) || (s->to && s->next > s->to);
 }
@@ -236,13 +236,70 @@ static enum tide_code follow_remote(struct show *s, const char *id, struct tide_
     return code ? code : s->err.code ? tide_err_copy(err, &s->err) : TIDE_OK;
 }
 
+/* ---- of all its sessions ---- */
+
+/* {"session_id":…,"seq":…} becomes {"pos":…,"session_id":"…","seq":…} */
+static enum tide_code put_of_all(struct show *s, int64_t pos, struct str data, struct tide_err *err)
+{
+    buf_addf(&s->cli->out.text, "{\"pos\":%" PRId64 ",", pos);
+    return put_line(s, (struct str){data.ptr + 1, data.len - 1}, err);
+}
+
+static int on_streamed_of_all(void *arg, int64_t id, struct str name, struct str data)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct show *s = arg;
+    struct json *event = NULL;
+
+    if (str_eq(name, STR("reset")))
+        return tide_fail(&s->err, TIDE_NOT_FOUND, "the store has no event at position %" PRId64 " any more", s->next);
+    if (name.len || id <= s->next)
+        return 0;
+    s->next = id;
+    if (data.len && !json_parse(&a, data, NULL, &event, NULL, NULL) &&
+        is_wanted(s, json_get_text(&a, event, STR("kind"))) && put_of_all(s, id, data, &s->err))
+        return 1;
+    return out_flush(&s->cli->out, &s->err) || (s->to && s->next >= s->to);
+}
+
+/* Up to where the store ends now, or for as long as events come. */
+static enum tide_code show_all_remote(struct show *s, struct tide_err *err)
+{
+    bool follow = args_on(&s->cli->args, "follow");
+    enum tide_code code = TIDE_OK;
+    const struct json *info;
+
+    remote_begin(s->cli->remote, "GET", "store");
+    if (remote_ask(s->cli->remote, REMOTE_SOON, &info, err))
+        return err->code;
+    s->to = follow ? 0 : json_get_int(info, STR("last_position"), 0);
+    s->next = args_int(&s->cli->args, "after", 0);
+    if (!follow && json_get(info, STR("last_position")) && s->next >= s->to)
+        return TIDE_OK;
+    do {
+        remote_begin(s->cli->remote, "GET", "events");
+        remote_param_int(s->cli->remote, "after", s->next);
+        code = remote_follow(s->cli->remote, on_streamed_of_all, s, err);
+        if (!code && !s->err.code && (follow || s->next < s->to))
+            (void)poll(NULL, 0, AGAIN_MS);
+    } while (!code && !s->err.code && (follow || s->next < s->to));
+    if (code == TIDE_CANCELLED && stop_signal && !s->cli->out.closed && follow)
+        return TIDE_OK;
+    return code ? code : s->err.code ? tide_err_copy(err, &s->err) : TIDE_OK;
+}
+
 static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
 {
-    static const char *const local[] = {"all", "after", NULL};
     struct show s = {.cli = cli};
     struct session_why why;
 
-    if (check_options(&cli->args, err) || remote_check_options(cli, local, err) || remote_why(cli, &why, err))
+    if (check_options(&cli->args, err))
+        return err->code;
+    if (args_on(&cli->args, "all")) {
+        choose_kind(&s);
+        return show_all_remote(&s, err);
+    }
+    if (remote_why(cli, &why, err))
         return err->code;
     choose_range(&s, why.row.info.first_seq, why.row.info.last_seq);
     choose_kind(&s);
