@@ -72,7 +72,7 @@ eval "exec $(sed -n '1s/serve/serve --listen 127.0.0.1:0 --host 127.0.0.1:7007/;
 server=$!
 wait_for grep -qs unix: said
 check_is 'it says where it is as the README does' "$(block 'tidemark serve' | grep '^tidemark:' | sed 's|[0-9]*;|PORT;|; s|/[^ ]*tidemark/|/|g')" \
-    "$(sed 's|[0-9]*;|PORT;|; s|/[^ ]*tidemark/|/|g; s|/run/server.sock|/server.sock|' said)"
+    "$(sed 's|[0-9]*;|PORT;|; s|/[^ ]*tidemark/|/|g; s|/run/server[-0-9a-f]*[.]sock|/server.sock|' said)"
 echo "connect-to = 127.0.0.1:7007:$(grep -o '127[.0-9:]*' said)" >"$HOME/.curlrc"
 eval "$(sed -n 2p steps | sed 's/session deploy/session deployed/')" >out 2>&1
 check_is 'the deploy waits' '7|1' "$?|$(grep -c 'Release it to everyone?' out)"
