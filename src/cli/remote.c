@@ -25,7 +25,8 @@
 #define HEAD_MAX ((size_t)32 << 10)
 #define CONNECT_MS 10000
 #define ANSWER_MS 120000
-#define AGAIN_MS 15000 /* for so long a request whose connection broke is sent again */
+#define AGAIN_MS 15000 /* for so long a request whose connection broke is sent again, */
+#define UNMET_MS 3000  /* of a server that never answered */
 #define PAUSE_MS 50    /* doubled each time */
 #define PAUSE_MAX_MS 2000
 #define KEY_SIZE 33
@@ -314,7 +315,7 @@ static enum tide_code send_request(struct remote *r, struct http_ask *ask, struc
 
         *err = (struct tide_err){0};
         code = send_once(r, ask, reply, &lost, err);
-        r->met |= reply->status != 0;
+        r->met |= !code;
         if (!code)
             return TIDE_OK;
         was_sent |= lost == HTTP_CUT || lost == HTTP_LATE;
@@ -322,7 +323,7 @@ static enum tide_code send_request(struct remote *r, struct http_ask *ask, struc
             until = 0;
             pause = PAUSE_MS;
         }
-        until = until ? until : monotonic_ms() + AGAIN_MS;
+        until = until ? until : monotonic_ms() + (r->met ? AGAIN_MS : UNMET_MS);
         if (code == TIDE_CANCELLED)
             return code;
         if (lost == HTTP_NOT_LOST)
