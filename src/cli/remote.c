@@ -437,11 +437,13 @@ enum tide_code remote_read(struct remote *r, enum remote_patience patience, cons
 
 enum tide_code remote_pass(struct cli *cli, enum remote_patience patience, struct tide_err *err)
 {
+    struct remote *r = cli->remote;
     const struct json *v;
 
-    if (remote_ask(cli->remote, patience, &v, err))
+    arena_reset(&r->page);
+    if (ask_into(r, &r->page, patience, &v, err))
         return err->code;
-    buf_add_str(&cli->out.text, cli->remote->text);
+    buf_add_str(&cli->out.text, r->text);
     out_json_end(&cli->out);
     return TIDE_OK;
 }

@@ -531,6 +531,22 @@ def a_log_is_followed_across_a_restart():
     want("".join(got), s.run("log", "show", "followed").stdout)
 
 
+def a_timeline_is_followed_until_the_end():
+    program("drawn")
+    for form in ([], ["--json"]):
+        p = subprocess.Popen([BIN, "--server", HTTP, "sessions", "timeline", "drawn", "--follow", *form], env=s.env, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        first = p.stdout.readline()
+        if not form:
+            want(remote("resume", "drawn", "--input", "yes").returncode, 0)
+        rest, said = p.communicate(timeout=30)
+        want((p.returncode, said), (0, ""))
+        final = s.run("sessions", "timeline", "drawn", *form).stdout
+        want((first + rest).endswith(final), True, "the last drawing, not %r" % (first + rest)[-300:])
+        if not form:
+            want("approval" in (first + rest)[:-len(final)], True, "an earlier drawing")
+
+
 def all_logs_are_followed():
     p = subprocess.Popen([BIN, "--server", HTTP, "log", "show", "--all", "--follow", "--kind", "memory.set"], env=s.env,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -566,7 +582,7 @@ def other_commands_are_refused():
     for args in (["run", "x.json"], ["exec", "--", "true"], ["chat"], ["serve"], ["sessions", "new"], ["store", "check"], ["doctor"],
                  ["log", "append", "x", "--kind", "note"], ["sessions", "delete", "log-one"], ["recover"], ["config", "list"]):
         line_of(remote(*args), USAGE, "does not work through a server", "--store")
-    for args in (["resume", "waits", "--dry-run"], ["resume", "waits", "--provider", "openai"], ["sessions", "timeline", "waits", "--follow"], ["sessions", "checkpoint", "waits", "--type", "turn"]):
+    for args in (["resume", "waits", "--dry-run"], ["resume", "waits", "--provider", "openai"], ["sessions", "checkpoint", "waits", "--type", "turn"]):
         line_of(remote(*args), USAGE, "works on a store only")
     line_of(command("--server", HTTP, "--store", s.store, "why", "waits"), USAGE, "--server and --store")
     want(remote("run", "--help").returncode, 0)
@@ -793,6 +809,7 @@ case("an answer is given once though the server was killed", an_answer_is_given_
 case("a run is waited for though the server was killed", a_run_is_waited_for_though_the_server_was_killed)
 case("a server that stays away is given up", a_server_that_stays_away_is_given_up)
 case("a log is followed across a restart", a_log_is_followed_across_a_restart)
+case("a timeline is followed until the end", a_timeline_is_followed_until_the_end)
 case("the logs of all sessions are followed", all_logs_are_followed)
 case("following ends as on a store", a_follower_that_is_interrupted_ends_well)
 case("other commands and options are refused", other_commands_are_refused)

@@ -3,6 +3,7 @@
  * tidemark sessions timeline: the life of a session, drawn for people or as data for programs; with --follow again after
  * every commit to it. On a terminal that is in a screen of its own, and the last drawing stays.
  */
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "cli/timeline/timeline_draw.h"
 #include "engine/shapes.h"
 
+#define AGAIN_MS 100
 #define SCREEN_OPEN "\033[?1049h\033[?25l"
 #define SCREEN_CLOSE "\033[?25h\033[?1049l"
 #define SCREEN_CLEAR "\033[H\033[2J"
@@ -73,24 +75,40 @@ static void fit_to_screen(struct buf *text, size_t from)
     text->len -= (size_t)(at - begin - 1);
 }
 
-/* Until something is committed to the session. *ret_more false: nobody wants to see it any more. */
-static enum tide_code await_event(tide_session *session, tide_watch *watch, bool *ret_more, struct tide_err *err)
+/* What is followed: on a store, or at a server. */
+struct followed {
+    struct cli *cli;
+    enum tide_code (*draw)(const struct followed *f, const atomic_int *stop, bool *ret_ended, struct tide_err *err);
+    /* Until something is committed to the session. *ret_more false: nobody wants to see it any more. */
+    enum tide_code (*await)(const struct followed *f, bool *ret_more, struct tide_err *err);
+    tide_session *session;
+    tide_watch *watch;
+    struct session_detail *detail; /* of a server: as it was drawn last */
+};
+
+static enum tide_code draw_here(const struct followed *f, const atomic_int *stop, bool *ret_ended, struct tide_err *err)
 {
-    int64_t seq = tide_session_last_seq(session);
+    return draw_timeline(f->cli, f->session, stop, ret_ended, err);
+}
+
+static enum tide_code await_here(const struct followed *f, bool *ret_more, struct tide_err *err)
+{
+    int64_t seq = tide_session_last_seq(f->session);
     int changed = 0;
 
-    while (tide_session_last_seq(session) == seq) {
-        *ret_more = await_change(watch);
+    while (tide_session_last_seq(f->session) == seq) {
+        *ret_more = await_change(f->watch);
         if (!*ret_more)
             return TIDE_OK;
-        if (tide_watch_wait(watch, 0, &changed, err) || (changed && tide_session_refresh(session, err)))
+        if (tide_watch_wait(f->watch, 0, &changed, err) || (changed && tide_session_refresh(f->session, err)))
             return err->code;
     }
     return TIDE_OK;
 }
 
-static enum tide_code follow_session(struct cli *cli, tide_session *session, tide_watch *watch, struct tide_err *err)
+static enum tide_code follow(const struct followed *f, struct tide_err *err)
 {
+    struct cli *cli = f->cli;
     bool screen = cli->out.tty && !cli->out.json, ended = false, more = true;
     enum tide_code code = TIDE_OK;
 
@@ -102,12 +120,12 @@ static enum tide_code follow_session(struct cli *cli, tide_session *session, tid
         if (screen)
             outf(&cli->out, SCREEN_CLEAR);
         from = cli->out.text.len;
-        code = draw_timeline(cli, session, &stop_signal, &ended, err);
+        code = f->draw(f, &stop_signal, &ended, err);
         if (!code && screen)
             fit_to_screen(&cli->out.text, from);
         code = code ? code : out_flush(&cli->out, err);
         if (!code && !ended)
-            code = await_event(session, watch, &more, err);
+            code = f->await(f, &more, err);
     }
     if (code == TIDE_CANCELLED && stop_signal && !cli->out.closed)
         code = TIDE_OK;
@@ -121,7 +139,7 @@ static enum tide_code follow_session(struct cli *cli, tide_session *session, tid
         (void)!out_flush(&cli->out, &ignored);
         return code;
     }
-    return draw_timeline(cli, session, NULL, &ended, err);
+    return f->draw(f, NULL, &ended, err);
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
@@ -134,7 +152,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
          tide_watch_open(cli->store, &watch, err)) || /* changes from here on wake it */
         cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err))
         return err->code;
-    return watch ? follow_session(cli, session, watch, err) : draw_timeline(cli, session, &stop_signal, &ended, err);
+    return watch ? follow(&(struct followed){cli, draw_here, await_here, session, watch, NULL}, err)
+                 : draw_timeline(cli, session, &stop_signal, &ended, err);
 }
 
 /* ---- of a server ---- */
@@ -152,24 +171,60 @@ static enum tide_code each_event(void *from, tide_event_fn *fn, void *arg, struc
 }
 
 /* For people it is drawn from the log, for programs it is as the server has it. */
-static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+static enum tide_code draw_there(const struct followed *f, const atomic_int *stop, bool *ret_ended,
+                                 struct tide_err *err)
 {
-    static const char *const local[] = {"follow", NULL};
     AUTO(timeline_done) struct timeline t = {.n_runs = 0};
-    struct session_detail detail = {.row.command = NULL};
-    struct of_server from = {cli, &detail.row.info};
+    const struct tide_session_info *info = &f->detail->row.info;
+    struct of_server from = {f->cli, info};
+    const char *id = args_operand(&f->cli->args, 0);
     int width;
 
-    if (remote_check_options(cli, local, err) || take_width(cli, &width, err))
+    *f->detail = (struct session_detail){.row.command = NULL};
+    remote_begin(f->cli->remote, "GET", "sessions", id);
+    if (take_width(f->cli, &width, err) ||
+        remote_read(f->cli->remote, REMOTE_SOON, &shape_session_detail, f->detail, err))
         return err->code;
-    remote_begin(cli->remote, "GET", "sessions", args_operand(&cli->args, 0), cli->out.json ? "timeline" : NULL);
-    if (cli->out.json)
-        return remote_pass(cli, REMOTE_SOON, err);
-    if (remote_read(cli->remote, REMOTE_SOON, &shape_session_detail, &detail, err) ||
-        timeline_fold(&detail.row.info, each_event, &from, &stop_signal, &t, err))
+    *ret_ended = info->status == TIDE_STATUS_IDLE && info->outcome != TIDE_OUTCOME_NONE;
+    if (f->cli->out.json) {
+        remote_begin(f->cli->remote, "GET", "sessions", id, "timeline");
+        return remote_pass(f->cli, REMOTE_SOON, err);
+    }
+    if (timeline_fold(info, each_event, &from, stop, &t, err))
         return err->code;
-    timeline_draw(&t, &cli->out, width);
+    timeline_draw(&t, &f->cli->out, width);
     return TIDE_OK;
+}
+
+static int on_commit(void *arg, int64_t id, struct str name, struct str data)
+{
+    (void)id;
+    *(bool *)arg = data.len && !name.len;
+    return data.len && !str_eq(name, STR("status")) && !str_eq(name, STR("text"));
+}
+
+/* A stream that ends, because the session or the server is gone, shows at the next drawing. */
+static enum tide_code await_there(const struct followed *f, bool *ret_more, struct tide_err *err)
+{
+    bool committed = false;
+
+    *ret_more = true;
+    remote_begin(f->cli->remote, "GET", "sessions", f->detail->row.info.id, "events");
+    remote_param_int(f->cli->remote, "after", f->detail->row.info.last_seq);
+    if (remote_follow(f->cli->remote, on_commit, &committed, err))
+        return err->code;
+    if (!committed)
+        (void)poll(NULL, 0, AGAIN_MS);
+    return TIDE_OK;
+}
+
+static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
+{
+    struct session_detail detail;
+    const struct followed f = {cli, draw_there, await_there, NULL, NULL, &detail};
+    bool ended;
+
+    return args_on(&cli->args, "follow") ? follow(&f, err) : draw_there(&f, &stop_signal, &ended, err);
 }
 
 const struct command cmd_sessions_timeline = {
