@@ -104,11 +104,26 @@ static bool is_loopback(const struct addrinfo *at)
            IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)at->ai_addr)->sin6_addr);
 }
 
+/* An answer may take hours: what lies between must not forget the connection, and a machine that is gone is noticed. */
+static void keep_alive(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } rows[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
+                {SOL_SOCKET, SO_KEEPALIVE, 1},
+                {IPPROTO_TCP, TCP_KEEPIDLE, 60},
+                {IPPROTO_TCP, TCP_KEEPINTVL, 30},
+                {IPPROTO_TCP, TCP_KEEPCNT, 4}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        (void)setsockopt(fd, rows[i].level, rows[i].name, &rows[i].value, sizeof rows[i].value);
+}
+
 /* 0, or errno; TIDE_CANCELLED and its like stand in *err. */
 static int connect_to(struct http_client *c, const struct sockaddr *at, socklen_t len, struct tide_err *err)
 {
     socklen_t size = sizeof(int);
-    int failed = 0, yes = 1;
+    int failed = 0;
 
     c->fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (c->fd < 0)
@@ -120,10 +135,8 @@ static int connect_to(struct http_client *c, const struct sockaddr *at, socklen_
                                                                                : failed;
     if (failed)
         disconnect(c);
-    else if (at->sa_family != AF_UNIX) {
-        (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-        (void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes); /* an answer may take hours */
-    }
+    else if (at->sa_family != AF_UNIX)
+        keep_alive(c->fd);
     return failed;
 }
 
