@@ -14,6 +14,7 @@
 struct http_stream {
     pthread_mutex_t mu;
     struct MHD_Connection *connection;
+    struct http_listener *listener;
     int fd;
     struct buf waiting; /* written, not sent, but for `sent` bytes of it; http_stream_write() keeps it within `max` */
     size_t sent, max;
@@ -21,6 +22,12 @@ struct http_stream {
     bool ended, aborted, gone;
     int holders;
 };
+
+static void resume(struct http_listener *l, struct MHD_Connection *connection)
+{
+    mhd.resume_connection(connection);
+    http_listener_wake(l);
+}
 
 /* ---- giving an answer ---- */
 
@@ -35,6 +42,7 @@ static void add_fields(struct MHD_Response *r, const char *type, const char *con
 static void give(struct http_request *q, int status, struct MHD_Response *r)
 {
     struct http_exchange *x = q->exchange;
+    struct http_listener *l = x->listener;
     struct MHD_Connection *sleeping;
 
     pthread_mutex_lock(&x->mu);
@@ -44,7 +52,7 @@ static void give(struct http_request *q, int status, struct MHD_Response *r)
     sleeping = x->suspended ? x->connection : NULL;
     pthread_mutex_unlock(&x->mu);
     if (sleeping) /* from here on the exchange may be gone */
-        mhd.resume_connection(sleeping);
+        resume(l, sleeping);
 }
 
 void http_answer(struct http_request *q, int status, const char *type, struct buf *body, const char *const *fields)
@@ -135,6 +143,7 @@ struct http_stream *http_stream_start(struct http_request *q, int status, const 
 
     pthread_mutex_init(&s->mu, NULL);
     s->connection = x->connection;
+    s->listener = x->listener;
     s->fd = mhd.get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     s->max = max;
     s->waiting = (struct buf)BUF_INIT(SIZE_MAX / 4);
@@ -153,7 +162,7 @@ static void wake_stream(struct http_stream *s)
     if (!s->sleeping || s->gone)
         return;
     s->sleeping = false;
-    mhd.resume_connection(s->connection);
+    resume(s->listener, s->connection);
 }
 
 /* With mu held. A reader may never have read all of it: what was sent goes when it is the greater part. */
@@ -231,7 +240,7 @@ static void on_upgraded(void *arg, struct MHD_Connection *connection, void *cont
                         MHD_socket fd, struct MHD_UpgradeResponseHandle *handle)
 {
     struct http_exchange *x = arg;
-    struct http_upgraded up = {.fd = fd, .handle = handle, .n_early = n_early};
+    struct http_upgraded up = {.fd = fd, .handle = handle, .listener = x->listener, .n_early = n_early};
 
     (void)connection;
     (void)context;
@@ -256,5 +265,8 @@ void http_upgrade(struct http_request *q, const char *protocol, const char *cons
 
 void http_upgraded_close(const struct http_upgraded *up)
 {
+    struct http_listener *l = up->listener;
+
     mhd.upgrade_action(up->handle, MHD_UPGRADE_ACTION_CLOSE);
+    http_listener_wake(l);
 }

@@ -14,6 +14,9 @@
 struct http_listener {
     struct http_server *server;
     struct MHD_Daemon *daemon;
+    pthread_t thread; /* which runs it */
+    int wake_fd;      /* readable: there is something to look at */
+    atomic_bool stopping;
     enum http_origin by;
     int quiet_fd;   /* its socket, when it takes no new connections; -1 */
     bool inherited; /* somebody else listens on it, too */
@@ -61,6 +64,7 @@ struct http_exchange {
 
 /* http_server.c */
 void http_connection_due(struct http_exchange *x, int64_t in_ms); /* 0: it owes nothing now */
+void http_listener_wake(struct http_listener *l);                 /* after a call that its thread has to hear of */
 
 /* http_request.c: fills in the request. The status that refuses it, with why; 0: it may be looked at. */
 int http_read_head(struct http_exchange *x, const char *method, const char *version, const char **ret_why);

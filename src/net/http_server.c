@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listeners over libmicrohttpd, one epoll thread each, and the life of a request. The library has one time-out, for connections on
+ * Listeners over libmicrohttpd, one epoll thread each, and the life of a request. The threads are ours: the library's own collects events
+ * 128 at a time until there are fewer, and when there were just 128 it sleeps before it looks at them. The library has one time-out, for connections on
  * which nothing moves; a client that sends a byte now and then would hold its connection for ever. So each connection has a
  * deadline for what it owes (a head, a body), kept here, and a thread that shuts those down that are late. It sleeps while
  * nobody owes anything.
@@ -8,6 +9,9 @@
 #include "net/http_internal.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -298,8 +302,8 @@ static void no_log(void *arg, const char *fmt, va_list args)
 static struct MHD_Daemon *start_daemon(struct http_listener *l, int fd, const struct http_listen *on)
 {
     const struct http_limits *limits = &l->server->limits;
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_TURBO |
-                     MHD_USE_ERROR_LOG | (on->certificate ? MHD_USE_TLS : 0);
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_TURBO | MHD_USE_ERROR_LOG |
+                     (on->certificate ? MHD_USE_TLS : 0);
     struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)on->certificate},
         {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)on->key},
@@ -314,6 +318,61 @@ static struct MHD_Daemon *start_daemon(struct http_listener *l, int fd, const st
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, limits->per_address, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits->head_bytes,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(limits->idle_ms / 1000 + 1), MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_ARRAY, on->certificate ? tls : tls + 2, MHD_OPTION_END);
+}
+
+/* How long nothing is due; -1: until something comes. */
+static int patience_ms(struct http_listener *l)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    return mhd.get_timeout(l->daemon, &ms) != MHD_YES ? -1 : ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+void http_listener_wake(struct http_listener *l)
+{
+    (void)eventfd_write(l->wake_fd, 1);
+}
+
+static void *run_daemon(void *arg)
+{
+    struct http_listener *l = arg;
+    int epoll_fd = mhd.get_daemon_info(l->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    struct pollfd p[2] = {{.fd = epoll_fd, .events = POLLIN}, {.fd = l->wake_fd, .events = POLLIN}};
+    eventfd_t n;
+
+    while (!l->stopping) {
+        mhd.run(l->daemon);
+        if (poll(p, 2, patience_ms(l)) > 0 && p[1].revents)
+            (void)eventfd_read(l->wake_fd, &n);
+    }
+    return NULL;
+}
+
+static bool start_listener(struct http_listener *l, int fd, const struct http_listen *on)
+{
+    l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->daemon = l->wake_fd < 0 ? NULL : start_daemon(l, fd, on);
+    if (l->daemon && thread_start(&l->thread, run_daemon, l))
+        return true;
+    if (l->daemon) {
+        (void)mhd.quiesce_daemon(l->daemon); /* the socket is the caller's */
+        mhd.stop_daemon(l->daemon);
+    }
+    if (l->wake_fd >= 0)
+        close(l->wake_fd);
+    return false;
+}
+
+static void stop_listener(struct http_listener *l)
+{
+    l->stopping = true;
+    http_listener_wake(l);
+    pthread_join(l->thread, NULL);
+    mhd.stop_daemon(l->daemon);
+    close(l->wake_fd);
+    if (l->quiet_fd >= 0)
+        close(l->quiet_fd);
+    free(l);
 }
 
 enum tide_code http_server_listen(struct http_server *s, const struct http_listen *on, int *ret_port,
@@ -337,8 +396,7 @@ enum tide_code http_server_listen(struct http_server *s, const struct http_liste
     l->quiet_fd = -1;
     l->inherited = on->shared;
     l->by = place.is_unix ? HTTP_BY_UNIX : on->certificate ? HTTP_BY_TLS : HTTP_BY_TCP;
-    l->daemon = start_daemon(l, fd, on);
-    if (!l->daemon) {
+    if (!start_listener(l, fd, on)) {
         close(fd);
         free(l);
         return tide_fail(err, TIDE_FAILED, "%s",
@@ -369,10 +427,7 @@ void http_server_free(struct http_server *s)
         return;
     for (struct http_listener *l = s->listeners; l; l = next) {
         next = l->next;
-        mhd.stop_daemon(l->daemon);
-        if (l->quiet_fd >= 0)
-            close(l->quiet_fd);
-        free(l);
+        stop_listener(l);
     }
     pthread_mutex_lock(&s->mu);
     s->stopping = true;

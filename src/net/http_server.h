@@ -128,6 +128,7 @@ void http_stream_close(struct http_stream *s, bool abort);
 struct http_upgraded {
     int fd;
     void *handle;
+    struct http_listener *listener;
     char *early; /* bytes that came behind the head: malloc()ed, the caller's */
     size_t n_early;
 };

@@ -11,6 +11,8 @@ static const struct library_symbol symbols[] = {
     SYMBOL(stop_daemon),
     SYMBOL(quiesce_daemon),
     SYMBOL(get_daemon_info),
+    SYMBOL(get_timeout),
+    SYMBOL(run),
     SYMBOL(get_connection_info),
     SYMBOL(get_connection_values_n),
     SYMBOL(suspend_connection),

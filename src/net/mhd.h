@@ -12,6 +12,8 @@ struct mhd {
     __typeof__(&MHD_stop_daemon) stop_daemon;
     __typeof__(&MHD_quiesce_daemon) quiesce_daemon;
     __typeof__(&MHD_get_daemon_info) get_daemon_info;
+    __typeof__(&MHD_get_timeout) get_timeout;
+    __typeof__(&MHD_run) run;
     __typeof__(&MHD_get_connection_info) get_connection_info;
     __typeof__(&MHD_get_connection_values_n) get_connection_values_n;
     __typeof__(&MHD_suspend_connection) suspend_connection;

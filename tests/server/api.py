@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The API by its routes: what they answer, what they refuse, and who may ask.
+import http.client
+import signal
 import subprocess
 
 from serving import Server, Stream, case, end, want
@@ -179,6 +181,20 @@ def commands_beside_the_server_are_seen():
     r.close()
 
 
+def as_many_as_come_at_once_are_answered():
+    """Also just as many as the HTTP library takes from the kernel at a time."""
+    for n in (127, 128, 129, 256):
+        lines = [http.client.HTTPConnection("127.0.0.1", s.port, timeout=5) for _ in range(n)]
+        for turn in range(3):
+            s.process.send_signal(signal.SIGSTOP if turn else 0)  # what is sent is all there when it looks
+            for line in lines:
+                line.request("GET", "/healthz")
+            s.process.send_signal(signal.SIGCONT)
+            want([line.getresponse().read() for line in lines], [b"ok\n"] * n, "of %d" % n)
+        for line in lines:
+            line.close()
+
+
 def stop_is_clean():
     one = s.session()
     r = Stream(s, "/sessions/%s/events?after=0" % one)
@@ -232,6 +248,7 @@ case("streams begin where they are told", streams_begin_where_they_are_told)
 case("the stream of all has every session, in one order", stream_of_all_has_every_session)
 case("the stream of a deleted session ends", stream_of_a_deleted_session_ends)
 case("commands beside the server are seen", commands_beside_the_server_are_seen)
+case("as many as come at once are answered", as_many_as_come_at_once_are_answered)
 case("a stop is clean", stop_is_clean)
 s.done()
 end()
