@@ -225,6 +225,18 @@ void db_reader_done(struct sqlite_store *s, struct conn *c)
     leave_reader(s, c);
 }
 
+/* Of those that nobody reads by. */
+static void sqlite_rest(struct store *base)
+{
+    struct sqlite_store *s = sqlite_of(base);
+
+    pthread_mutex_lock(&s->rmu);
+    for (size_t i = 0; i < READERS && !s->reopening; i++)
+        if (!s->readers[i].busy && s->readers[i].c.db)
+            (void)sqlite3_db_release_memory(s->readers[i].c.db);
+    pthread_mutex_unlock(&s->rmu);
+}
+
 /* When those who read have ended. */
 static void disconnect_readers(struct sqlite_store *s)
 {
@@ -431,6 +443,7 @@ static const struct store_ops ops = {
     .commit = sqlite_commit,
     .is_due = sqlite_is_due,
     .maintain = sqlite_maintain,
+    .rest = sqlite_rest,
     .head = sqlite_head,
     .read = sqlite_read,
     .checkpoints = sqlite_checkpoints,
