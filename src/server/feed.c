@@ -14,6 +14,7 @@
 #define CHECK_MS 500  /* tokens are looked at again so often, while anybody follows */
 #define ROOM_MS 20    /* the same for those who are behind and take nothing */
 #define AGAIN_MS 1000 /* after trouble with the store */
+#define GATHER_MS 4 /* what comes so soon after the last look is looked at together: a look costs more than an event */
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------- */
 
@@ -98,9 +99,15 @@ static void drop_number(struct feed *f, struct follower *first, int64_t number)
         }
 }
 
-static void tell_end(struct feed *f, struct feed_end_of_all *end)
+static void look(struct feed *f)
 {
     feed_read_new(f);
+    f->read_ms = monotonic_ms();
+}
+
+static void tell_end(struct feed *f, struct feed_end_of_all *end)
+{
+    look(f);
     pthread_mutex_lock(&f->mu);
     *end = (struct feed_end_of_all){f->position, true};
     pthread_cond_broadcast(&f->told);
@@ -164,9 +171,13 @@ static void drop_any(struct feed *f, struct follower *one, void *arg)
 }
 
 /* Until something is new, or may be. */
-static int patience_ms(const struct feed *f)
+static int patience_ms(const struct feed *f, bool changed)
 {
-    return f->trouble ? AGAIN_MS : f->more ? 0 : f->n_behind ? ROOM_MS : f->n ? CHECK_MS : -1;
+    int64_t gathers = f->read_ms + GATHER_MS - f->now_ms;
+
+    if (f->more || (changed && gathers <= 0))
+        return 0;
+    return changed ? (int)gathers : f->trouble ? AGAIN_MS : f->n_behind ? ROOM_MS : f->n ? CHECK_MS : -1;
 }
 
 static void *run_feed(void *arg)
@@ -180,12 +191,15 @@ static void *run_feed(void *arg)
 
         f->now_ms = monotonic_ms();
         f->more = false;
-        if (changed || f->trouble)
-            feed_read_new(f);
-        each_follower(f, feed_catch_up, NULL);
+        if (f->trouble || (changed && f->now_ms >= f->read_ms + GATHER_MS)) {
+            changed = 0;
+            look(f);
+        }
+        if (f->n_behind)
+            each_follower(f, feed_catch_up, NULL);
         keep_time(f);
-        changed = 0;
-        if (poll(p, 2, patience_ms(f)) <= 0)
+        p[0].fd = changed ? -1 : p[0].fd; /* it is known, and waits for more of it */
+        if (poll(p, 2, patience_ms(f, changed)) <= 0)
             continue;
         if (p[1].revents)
             (void)wake_fd_wait(f->wake, 0);

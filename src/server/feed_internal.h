@@ -67,7 +67,7 @@ struct feed {
 
     struct map sessions; /* id -> struct follower *, the first of a list */
     struct follower *all;
-    int64_t now_ms, beat_ms, checked_ms;
+    int64_t now_ms, read_ms, beat_ms, checked_ms;
     struct map changed; /* sessions whose status may be another, for those who follow */
     struct map tasks;   /* id -> the task of a session, "" for none: of those that were asked for */
     bool more;          /* somebody who is behind has room for more */
