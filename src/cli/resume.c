@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/resume.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "cli/error_hints.h"
 #include "cli/graph/graph_set.h"
 #include "cli/report.h"
 #include "engine/shapes.h"
+
+#define ASKED_MAX ((size_t)32 << 20)
 
 /* ---- meanwhile ---- */
 
@@ -194,4 +199,26 @@ void resuming_done(struct resuming *r)
     buf_done(&r->input_text);
     buf_done(&r->checkpoints);
     arena_done(&r->arena);
+}
+
+/* ---- what a server asks ---- */
+
+enum tide_code read_asked(int fd, struct arena *a, const struct json **ret, struct cause *ret_cause,
+                          struct tide_err *err)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(ASKED_MAX);
+    struct cause *q = ret_cause;
+    struct json *v = NULL;
+    int failed = buf_read_fd(&text, fd);
+
+    if (failed || text.failed)
+        return tide_fail_errno(err, failed ? failed : EFBIG, "read the request");
+    if (json_parse(a, arena_dup(a, buf_view(&text)), NULL, &v, NULL, err))
+        return tide_wrap(err, "the request");
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    snprintf(q->by, sizeof q->by, "%.*s", STR_ARG(json_get_text(a, v, STR("by"))));
+    snprintf(q->id, sizeof q->id, "%.*s", STR_ARG(json_get_text(a, v, STR("request_id"))));
+    snprintf(q->digest, sizeof q->digest, "%.*s", STR_ARG(json_get_text(a, v, STR("request_digest"))));
+    *ret = v;
+    return TIDE_OK;
 }

@@ -34,4 +34,8 @@ enum tide_code send_and_print(struct cli *cli, struct resuming *r, const char *t
                               struct tide_err *err) MUST_CHECK;
 void resuming_done(struct resuming *r);
 
+/* What a server asks of its process, in the arena, and who asked the server: "by", "request_id", "request_digest". The program gets no part of it. */
+enum tide_code read_asked(int fd, struct arena *a, const struct json **ret, struct cause *ret_cause,
+                          struct tide_err *err) MUST_CHECK;
+
 #endif

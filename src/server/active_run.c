@@ -312,7 +312,7 @@ void *active_run(void *arg)
         log_write(TIDE_LOG_WARN, "a run ended badly", log_text("session", a->id), log_text("error", err.msg));
     if (!apart)
         snprintf(a->token, sizeof a->token, "%s", resume_token(&a->core));
-    tell_from_log(a, code ? &err : NULL);
+    tell_from_log(a, code && code != TIDE_WAITING ? &err : NULL); /* that it waits is no failure */
     if (a->follower)
         follower_leave(r->feed, a->id, a->follower);
     pthread_mutex_lock(&r->mu);

@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "base/invariant.h"
+#include "engine/housekeeping.h"
 #include "engine/shapes.h"
 #include "server/idempotency.h"
 #include "server/server.h"
@@ -419,7 +420,7 @@ static void session_closep(tide_session **session)
 /* It makes a session, with an id of its own or one that is given. */
 static bool makes_session(const struct route *r)
 {
-    return r->answer == &shape_forked || (r->answer == &shape_started && !strchr(r->path, '{'));
+    return r->answer == &shape_forked || (r->answer == &shape_started && r->status == 201);
 }
 
 /* … in which something begins at once, as asked for by the same request. */
@@ -428,7 +429,8 @@ static bool starts_in_it(struct call *c)
     const char *kind = call_text(c, "kind");
 
     return c->route->answer == &shape_started &&
-           (call_text(c, "prompt") || (kind && (strcmp(kind, "program") == 0 || strcmp(kind, "graph") == 0)));
+           (!field_find(c->route->body, STR("kind")) || call_text(c, "prompt") ||
+            (kind && (strcmp(kind, "program") == 0 || strcmp(kind, "graph") == 0)));
 }
 
 /* The shapes of what a command did: they are written from what the event of the request says as well. */
@@ -476,12 +478,35 @@ static void reply_found(struct call *c, const char *session_id, int64_t seq, con
         call_reply(c, &shape_queued, &r);
 }
 
-/* Nothing has begun in what it made: it is made again. */
-static void drop_made(struct call *c, const char *id)
+/*
+ * Nothing has begun in what it made, at `seq`, with values of its memory or none: it is made again. What others have put there since was
+ * acknowledged to them, and stays.
+ */
+static enum tide_code drop_made(struct call *c, const char *id, int64_t seq, int64_t last_seq, struct tide_err *err)
 {
-    struct tide_err ignored;
+    enum tide_code code = last_seq > seq + (call_json(c, "set").len > 0)
+                              ? TIDE_CONFLICT
+                              : housekeeping_delete_at(c->server->store, id, last_seq, err);
 
-    (void)!tide_session_delete(c->server->store, id, &ignored);
+    if (code != TIDE_CONFLICT)
+        return code;
+    *err = (struct tide_err){0};
+    return tide_fail_session(err, TIDE_EXISTS, id,
+                             "was made by this request, nothing was started in it, and others have changed it since");
+}
+
+/* It was begun, and what it was to delete is gone. */
+static bool find_deleted(struct call *c)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    struct tide_err ignored;
+    bool gone =
+        c->route->answer == &shape_deleted &&
+        tide_session_open(c->server->store, c->params[0].ptr, TIDE_SESSION_READ, &session, &ignored) == TIDE_NOT_FOUND;
+
+    if (gone)
+        call_reply(c, &shape_deleted, &(struct command_result){.session_id = c->params[0].ptr});
+    return gone;
 }
 
 /*
@@ -492,13 +517,15 @@ static enum tide_code find_effect(struct call *c, bool *ret_found, struct tide_e
 {
     AUTO(session_closep) tide_session *session = NULL;
     bool makes = makes_session(c->route), starts = makes && starts_in_it(c);
-    const char *id = makes ? call_new_id(c, call_text(c, "session_id")) : c->params[0].ptr;
+    const char *given = call_text(c, "session_id"), *id = makes              ? call_new_id(c, given)
+                                                          : c->params[0].ptr ? c->params[0].ptr
+                                                                             : given;
     struct json *event = NULL, *begun = NULL;
-    int64_t seq = 0, begun_seq = 0;
+    int64_t seq = 0, begun_seq = 0, last_seq;
     enum tide_code code;
 
-    *ret_found = false;
-    if (!id || !str_is_id(str_from(id)) ||
+    *ret_found = find_deleted(c);
+    if (*ret_found || !id || !str_is_id(str_from(id)) ||
         (c->route->answer && !is_result(c->route->answer))) /* what is done again does no harm */
         return TIDE_OK;
     code = tide_session_open(c->server->store, id, TIDE_SESSION_READ, &session, err);
@@ -508,9 +535,9 @@ static enum tide_code find_effect(struct call *c, bool *ret_found, struct tide_e
     if (code == TIDE_NOT_FOUND)
         return TIDE_OK;
     if (!code && seq && starts && !begun_seq) {
+        last_seq = tide_session_last_seq(session);
         tide_session_close(TAKE(session));
-        drop_made(c, id);
-        return TIDE_OK;
+        return drop_made(c, id, seq, last_seq, err);
     }
     *ret_found = !code && seq;
     if (*ret_found)

@@ -56,7 +56,7 @@ void answer_begun(void *arg, const struct begun *begun, const struct tide_err *e
     const char *id = c->params[0].ptr;
     struct json *event = NULL;
     struct command_result result = {.session_id = id};
-    bool waited = call_on(c, "wait");
+    bool waited = call_on(c, "wait"), may_answer_it = c->caller.scopes & SCOPE_ANSWER;
 
     if (err) {
         call_fail(c, err);
@@ -70,7 +70,7 @@ void answer_begun(void *arg, const struct begun *begun, const struct tide_err *e
     }
     if (waited || !result.run_id)
         look_at_session(c, c->arena, id, waited, &result);
-    if (waited && begun->token) {
+    if (waited && begun->token && may_answer_it) { /* it is the right to answer */
         result.token = begun->token;
         keep_without_token(c, result);
     }
@@ -201,9 +201,12 @@ static const struct field resume_body[] = {
     {.name = NULL},
 };
 
-/* Whoever may write may not answer by that, unless the token of the wait says so. */
+/* Whoever may write may not answer by that, unless the token of the wait says so; and whoever may answer does nothing else. */
 static enum tide_code may_answer(struct call *c, tide_session *session, const struct order *o, struct tide_err *err)
 {
+    if (!o->input && !(c->caller.scopes & SCOPE_WRITE))
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "input",
+                            "is missing: to go on without an answer needs the scope write");
     if (o->token)
         return resume_check_token(session, o->token, err);
     if (o->input && !(c->caller.scopes & SCOPE_ANSWER))

@@ -6,7 +6,7 @@
 #include "server/call.h"
 #include "server/runner.h"
 
-#define WAIT_HELP "answer when it waits or has ended, with the token of its wait"
+#define WAIT_HELP "answer when it waits or has ended, with the token of its wait, for who has the scope answer"
 
 /* A begun_fn with the call: its first parameter is the session. */
 void answer_begun(void *arg, const struct begun *begun, const struct tide_err *err);

@@ -6,6 +6,7 @@
 #include "engine/graph_file.h"
 #include "engine/graph_inputs.h"
 #include "engine/graph_run.h"
+#include "engine/housekeeping.h"
 #include "engine/resume.h"
 #include "engine/shapes.h"
 #include "engine/stored_graphs.h"
@@ -96,6 +97,7 @@ enum tide_code start_check_graph(struct call *c, tide_graph *graph, const char *
 struct starting {
     struct call *c;
     char session_id[TIDE_ID_SIZE];
+    int64_t made_seq; /* its last event when it was made */
     enum start_flags flags;
 };
 
@@ -105,7 +107,7 @@ void start_reply(struct call *c, const char *session_id, const char *run_id, con
                &(struct command_result){.session_id = session_id, .run_id = run_id, .queue_id = queue_id, .seq = seq});
 }
 
-/* What was made for a run that did not begin is in nobody's way: a session in which nothing ran. */
+/* What was made for a run that did not begin is in nobody's way: a session in which nothing ran, and that nobody used meanwhile. */
 static void drop_session(struct starting *s)
 {
     tide_session *session = NULL;
@@ -119,7 +121,7 @@ static void drop_session(struct starting *s)
     unused = !tide_session_get_info(session, &info, &ignored) && !info->run_id && !info->holder;
     tide_session_close(session);
     if (unused)
-        (void)!tide_session_delete(s->c->server->store, s->session_id, &ignored);
+        (void)!housekeeping_delete_at(s->c->server->store, s->session_id, s->made_seq, &ignored);
 }
 
 static void on_begun(void *arg, const struct begun *begun, const struct tide_err *err)
@@ -165,6 +167,7 @@ enum tide_code start_run(struct call *c, struct order *order, enum start_flags f
     snprintf(s->session_id, sizeof s->session_id, "%s", order->session_id);
     order->session_id = s->session_id;
     order->request = &c->request;
+    s->made_seq = tide_session_last_seq(c->session);
     call_close_session(c);
     code = runner_run(c->server->runner, order, on_begun, s, err);
     if ((code == TIDE_BUSY || code == TIDE_HELD) && order->message)

@@ -5,8 +5,12 @@
 
 size_t cause_act(const struct tide_new_event *events, size_t n)
 {
+    static const char *const begins[] = {"run.started", "run.resumed"}; /* whatever it ends or queues before */
     static const char *const on_the_way[] = {"tool.", "token.", "node.", "run.interrupted", "approval."};
 
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(events[i].kind, begins[0]) == 0 || strcmp(events[i].kind, begins[1]) == 0)
+            return i;
     for (size_t i = 0; i < n; i++) {
         bool acts = true;
 

@@ -187,6 +187,114 @@ def kills_between_leave_one_effect():
     want(len(done) > 10, True, "%d requests" % len(done))
 
 
+def lose_answers():
+    """Killed when everything was done and before an answer was noted: the journal knows what was begun, and the logs the rest."""
+    s.kill()
+    journal = glob.glob(s.dir.name + "/state/tidemark/requests-*.jsonl")[0]
+    with open(journal) as f:
+        rows = {v["id"]: {k: v[k] for k in ("id", "digest", "at")} for v in map(json.loads, f) if v["at"]}
+    with open(journal, "w") as f:
+        f.writelines(json.dumps(v) + "\n" for v in rows.values())
+    s.start()
+
+
+def write_script(name, text):
+    path = os.path.join(s.dir.name, name)
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, stat.S_IRWXU)
+    return path
+
+
+def settings():
+    os.makedirs(s.dir.name + "/config/tidemark", exist_ok=True)
+    os.makedirs(s.dir.name + "/work", exist_ok=True)
+    text = "#!/bin/sh\ncd %s\ntidemark step one --effect once -- sh -c 'echo $TIDEMARK_SESSION >> ledger'\n" % s.dir.name
+    programs = {"runs": write_script("runs", text), "waits": write_script("waits", text + "tidemark wait go --kind approval --question 'go?' > /dev/null\n"),
+                "takes": write_script("takes", "#!/bin/sh\nsleep 3\n")}
+    with open(s.dir.name + "/config/tidemark/config.json", "w") as f:
+        json.dump({"server_programs": {k: {"argv": [v], "cwd": s.dir.name} for k, v in programs.items()},
+                   "server_working_roots": [s.dir.name + "/work"]}, f)
+
+
+def steps_done():
+    with open(s.dir.name + "/ledger") as f:
+        return len(f.read().split())
+
+
+def until(is_so, seconds=20):
+    end_at = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > end_at:
+            raise AssertionError("not within %d s" % seconds)
+        time.sleep(0.02)
+
+
+def stands(one, *statuses):
+    until(lambda: s.api("GET", "/sessions/" + one).json["status"] in statuses)
+
+
+def what_was_done_is_known_though_its_answer_was_lost():
+    settings()
+    digest = s.api("POST", "/graphs", {"graph": {"tidemark_graph": 1, "id": "w", "entry": "a", "nodes": [
+        {"id": "a", "type": "lua", "outputs": ["h"], "code": "return {h = 2}"}]}}).json["digest"]
+    rows = [("POST", "/sessions", {"kind": "program", "program": "runs"}), ("POST", "/sessions", {"kind": "program", "program": "runs", "set": {"a": 1}}),
+            ("POST", "/sessions", {"kind": "program", "program": "waits", "session_id": "waits"}), ("POST", "/graphs/%s/run" % digest, {}),
+            ("POST", "/graphs/%s/run" % digest, {"session_id": "named"})]
+    answers = [keyed(*row, key="lost-%d" % i) for i, row in enumerate(rows)]
+    for a in answers:
+        want(a.status, 201, a.bytes)
+        stands(a.json["session_id"], "idle", "waiting")
+    token = s.api("POST", "/sessions/waits/token").json["token"]
+    rows += [("POST", "/waits/answer", {"session_id": "waits", "token": token, "input": "yes"})]
+    answers.append(keyed(*rows[-1], key="lost-5", token=False))
+    want(answers[-1].status, 202)
+    stands("waits", "idle")
+    rows += [("POST", "/sessions/waits/runs", {}), ("DELETE", "/sessions/named", None)]
+    answers += [keyed(*row, key="lost-%d" % (6 + i)) for i, row in enumerate(rows[6:])]
+    stands("waits", "waiting")
+    rows += [("POST", "/sessions/waits/messages", {"content": "hello"})]
+    answers.append(keyed(*rows[-1], key="lost-8"))
+    stands("waits", "waiting")
+    before, done = {r["session_id"]: r["last_seq"] for r in s.api("GET", "/sessions").json["sessions"]}, steps_done()
+    lose_answers()
+    for i, (row, first) in enumerate(zip(rows, answers)):
+        if row[1] != "/graphs/%s/run" % digest or "session_id" not in row[2]:  # that one was deleted since
+            same(keyed(*row, key="lost-%d" % i, token=i != 5), first)
+    want({r["session_id"]: r["last_seq"] for r in s.api("GET", "/sessions").json["sessions"]}, before)
+    want(steps_done(), done)
+
+
+def what_others_put_into_a_session_stays():
+    """Made, and not begun when the server was killed: it is made again, unless somebody was told that something of his is there."""
+    settings()
+    s.kill()
+    s.options = ("--jobs", "1")
+    s.start()
+    want(s.api("POST", "/sessions", {"kind": "program", "program": "takes", "session_id": "takes"}).status, 201)
+    bodies = {one: {"kind": "program", "program": "runs", "session_id": one} for one in ("free", "used")}
+    for one, body in bodies.items():  # they wait for the one place, and their answers for that
+        threading.Thread(target=lambda one=one, body=body: trouble_is_fine(lambda: keyed("POST", "/sessions", body, key="stays-" + one)), daemon=True).start()
+        until(lambda: s.api("GET", "/sessions/" + one).status == 200)
+    s.append("used")
+    s.kill()
+    s.options = ()
+    s.start()
+    a = keyed("POST", "/sessions", bodies["used"], key="stays-used")
+    want((a.status, a.json["error"]["error"]), (409, "EXISTS"), a.bytes)
+    want([e["kind"] for e in events("used")], ["session.created", "memory.set"])
+    want(keyed("POST", "/sessions", bodies["free"], key="stays-free").status, 201)
+    stands("free", "idle")
+    want([e["kind"] for e in events("free")].count("run.completed"), 1)
+
+
+def trouble_is_fine(fn):
+    try:
+        fn()
+    except (OSError, http.client.HTTPException):
+        pass
+
+
 def insist(path, key):
     deadline = time.monotonic() + 20
     while True:
@@ -229,6 +337,8 @@ case("many at once have one effect", many_at_once_have_one_effect)
 case("a key belongs to its token", a_key_belongs_to_its_token)
 case("the event names its request, and neither key nor token", the_event_names_its_request)
 case("a failed sync passes", a_failed_sync_passes)
+case("what was done is known though its answer was lost", what_was_done_is_known_though_its_answer_was_lost)
+case("what others put into a session stays", what_others_put_into_a_session_stays)
 case("kills in between leave one effect", kills_between_leave_one_effect)
 s.done()
 end()

@@ -149,6 +149,48 @@ def the_secret_alone_answers_that_wait_and_nothing_else():
     want(s.api("POST", "/sessions/s2/cancel").status, 200)
 
 
+def whoever_may_not_answer_gets_no_token():
+    """With the token of a wait anybody may answer it: who parks the run again does not learn it by that."""
+    writer = s.run("access", "create", "writer", "--scopes", "write").stdout.strip()
+    asker = s.run("access", "create", "asker", "--scopes", "answer").stdout.strip()
+    program("w1", "tidemark wait go --kind approval --question 'go?' > /dev/null || exit 1\n")
+    for path, body in (("messages", {"content": "yes", "wait": True}), ("messages", {"content": "again", "wait": True})):
+        a = s.api("POST", "/sessions/w1/" + path, body, token=writer)
+        want((a.status, a.json["status"], "token" in a.json), (202, "waiting", False), path)
+    want(s.api("POST", "/sessions/w1/messages", {"content": "mine", "wait": True}).json["token"][:3], "rt_")
+    want(s.api("POST", "/sessions/w1/answer", {"input": "no", "wait": True}, token=asker).status, 202)
+    a = s.api("POST", "/sessions/w1/resume", {"ask_again": "go", "wait": True}, token=writer)
+    want("token" in a.json, False, a.bytes)
+    want(ledger("w1"), ["one"])
+
+
+def an_answer_without_an_answer_is_no_resume():
+    """To go on with what failed is for those who may write."""
+    asker = s.run("access", "create", "asker2", "--scopes", "answer").stdout.strip()
+    s.run("exec", "--session", "fell", "--", write("fell", "#!/bin/sh\ncd %s\n[ -e up ] || exit 3\necho up >> fell.ledger\n" % s.dir.name, stat.S_IRWXU))
+    write("up", "")
+    for body in ({}, {"input": None}, {"token": "rt_x.y"}):
+        a = s.api("POST", "/sessions/fell/answer", body, token=asker)
+        want((a.status, a.json["error"]["detail"]["name"]), (400, "input"), body)
+    want((status("fell"), ledger("fell")), ("idle", []))
+
+
+def a_graph_that_waits_again_is_no_failure():
+    os.makedirs(s.dir.name + "/config/tidemark", exist_ok=True)
+    write("config/tidemark/config.json", json.dumps({"server_graph_roots": [s.dir.name], "server_working_roots": [s.dir.name]}))
+    write("ask.json", json.dumps({"tidemark_graph": 1, "id": "g", "entry": "ask", "nodes": [
+        {"id": "ask", "type": "human_input", "kind": "approval", "question": "go?", "outputs": ["ok"]}]}))
+    want(s.api("POST", "/sessions", {"kind": "graph", "graph": "ask.json", "session_id": "graph"}).status, 201)
+    parked = lambda: s.api("GET", "/sessions/graph").json
+    until(lambda: (parked()["status"], parked()["holder"]) == ("waiting", None))
+    for body in ({"content": "what?"}, {"content": "what?", "wait": True}):
+        a = s.api("POST", "/sessions/graph/messages", body)
+        want((a.status, a.json["session_id"], a.json["run_id"][:4]), (202, "graph", "run_"), a.bytes)
+        want(a.json["run_id"], [e["run_id"] for e in events("graph", "run.started")][-1])
+        until(lambda: (parked()["status"], parked()["holder"]) == ("waiting", None))
+    want((a.json["status"], a.json["token"][:3]), ("waiting", "rt_"))
+
+
 def a_lapsed_wait_is_opened_again():
     token = program("late", "tidemark wait go --kind approval --deadline 1s --question 'go?' > /dev/null\n")
     until(lambda: status("late") == "interrupted_waiting")
@@ -178,6 +220,9 @@ case("of a hundred answers with the right token one counts", of_a_hundred_answer
 case("the token of a wait goes to whoever parked the run, and is in no event", the_token_goes_to_whoever_parked_the_run)
 case("a chat says its token once, also to a request that is repeated", a_chat_says_its_token_once)
 case("the secret alone answers that wait and nothing else", the_secret_alone_answers_that_wait_and_nothing_else)
+case("whoever may not answer gets no token of a wait", whoever_may_not_answer_gets_no_token)
+case("an answer without an answer is no resume", an_answer_without_an_answer_is_no_resume)
+case("a graph that waits again is no failure", a_graph_that_waits_again_is_no_failure)
 case("a wait whose token lapsed is opened again", a_lapsed_wait_is_opened_again)
 case("guessing is slowed down", guessing_is_slowed_down)
 s.done()

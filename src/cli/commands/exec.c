@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "cli/resume.h"
 #include "cli/next_command.h"
+#include "engine/signed_request.h"
 
 static const struct opt options[] = {
     {.name = "session",
@@ -51,24 +52,37 @@ static enum tide_code open_session(struct cli *cli, struct program_run *r, tide_
     return tide_err_copy(err, &why);
 }
 
+/* Its start says by which request of the server it was: so a request that is repeated starts it once. */
+static enum tide_code take_cause(const struct args *args, struct cause *ret, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    int fd = (int)args_int(args, "request-fd", -1);
+    const struct json *ignored;
+
+    return fd < 0 ? TIDE_OK : read_asked(fd, &a, &ignored, ret, err);
+}
+
 static enum tide_code exec_program(struct cli *cli, struct program_run *r, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     const struct args *args = &cli->args;
     const char *config = args_text(args, "config");
     struct tide_run_options opt = {.size = sizeof opt};
+    struct cause cause = {.by = ""};
     int token_fd = (int)args_int(args, "token-fd", -1);
     enum tide_code code;
 
     r->degrade = is_continue(args);
     r->begin = args_on(args, "ensure") ? PROGRAM_ENSURE : args_on(args, "new-run") ? PROGRAM_ANEW : PROGRAM_START;
     report_init(r);
-    if ((token_fd >= 0 && check_fd(token_fd, "--token-fd", err)) ||
+    if ((token_fd >= 0 && check_fd(token_fd, "--token-fd", err)) || take_cause(args, &cause, err) ||
         program_run_from_argv(r, args->operands, args->n_operands, args_text(args, "env"), err) ||
         program_run_settings(r, config, args_text(args, "on-store-error") != NULL, err))
         return err->code;
     if (open_session(cli, r, &session, err))
         return report_not_run(cli, r, err);
+    if (cause_is_set(&cause))
+        request_sign(session, &cause);
     report_running(r, true);
     code = program_run(r, session, &opt, NULL, err);
     report_running(r, false);

@@ -231,38 +231,19 @@ static const char *text_member(struct arena *a, const struct json *request, stru
     return m ? arena_dup(a, json_text(a, m)).ptr : NULL;
 }
 
-/* "by", "request_id", "request_digest" */
-static void take_cause(struct resuming *r, const struct json *request)
-{
-    struct cause *q = &r->request;
-
-    snprintf(q->by, sizeof q->by, "%.*s", STR_ARG(json_get_text(&r->arena, request, STR("by"))));
-    snprintf(q->id, sizeof q->id, "%.*s", STR_ARG(json_get_text(&r->arena, request, STR("request_id"))));
-    snprintf(q->digest, sizeof q->digest, "%.*s", STR_ARG(json_get_text(&r->arena, request, STR("request_digest"))));
-    r->core.ask.request = cause_is_set(q) ? q : NULL;
-}
-
 /* {"message":…,"token":…,"input":…}, each of them or none; *ret_message is NULL where there is none. */
 static enum tide_code take_request(struct cli *cli, struct resuming *r, const char **ret_message, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(INPUT_MAX);
-    int fd = (int)args_int(&cli->args, "request-fd", -1), failed;
-    struct json *request = NULL;
-    const struct json *input;
-    struct str kept;
+    int fd = (int)args_int(&cli->args, "request-fd", -1);
+    const struct json *request, *input;
 
     if (fd < 0)
         return TIDE_OK;
-    failed = buf_read_fd(&text, fd);
-    if (failed || text.failed)
-        return tide_fail_errno(err, failed ? failed : EFBIG, "read the request");
-    kept = arena_dup(&r->arena, buf_view(&text));
-    if (json_parse(&r->arena, kept, NULL, &request, NULL, err))
-        return tide_wrap(err, "the request");
+    if (read_asked(fd, &r->arena, &request, &r->request, err))
+        return err->code;
     *ret_message = text_member(&r->arena, request, STR("message"));
     r->core.ask.token = text_member(&r->arena, request, STR("token"));
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    take_cause(r, request);
+    r->core.ask.request = cause_is_set(&r->request) ? &r->request : NULL;
     input = json_get(request, STR("input"));
     if (input)
         r->core.ask.input = arena_dup(&r->arena, json_source(input)).ptr;
