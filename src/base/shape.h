@@ -29,6 +29,7 @@ enum shape_type {
 enum shape_flags {
     SHAPE_NULLABLE = 1, /* absent: null */
     SHAPE_OPTIONAL = 2, /* absent: left out */
+    SHAPE_ID = 4, /* an id (str_is_id), which commands name: what is none is not read, and neither is what lacks it */
 };
 
 struct shape;

@@ -102,6 +102,15 @@ static bool has_text(const struct shape_member *m, const struct json *v)
     return !wants || v->type == JSON_STRING;
 }
 
+/* `v` NULL: absent. */
+static bool has_id(struct arena *a, const struct shape_member *m, const struct json *v)
+{
+    if (!(m->flags & SHAPE_ID))
+        return true;
+    return v && v->type != JSON_NULL ? v->type == JSON_STRING && str_is_id(json_text(a, v))
+                                     : (m->flags & (SHAPE_NULLABLE | SHAPE_OPTIONAL)) != 0;
+}
+
 enum tide_code shape_read(struct arena *a, const struct shape *shape, const struct json *v, void *data,
                           struct tide_err *err)
 {
@@ -113,6 +122,8 @@ enum tide_code shape_read(struct arena *a, const struct shape *shape, const stru
         if (m->type == SHAPE_MEMBERS) {
             if (shape_read(a, m->of, v, (char *)data + m->offset, err))
                 return err->code;
+        } else if (!has_id(a, m, value)) {
+            return tide_fail(err, TIDE_INVALID, "its member '%s' is no id", m->name);
         } else if (value && value->type != JSON_NULL && (!has_text(m, value) || !take_value(a, m, value, data))) {
             return tide_fail(err, TIDE_INVALID, "its member '%s' is of another type", m->name);
         }

@@ -230,7 +230,7 @@ static void print_bash(struct out *out)
     outf(out,
          "# bash completion for tidemark, made by `tidemark completion bash`\n"
          "_tidemark_offer() {\n"
-         "    local words=$1\n"
+         "    local words=$1 list word\n"
          "    case $1 in\n"
          "    @sessions) words=$(tidemark sessions list --ids ${store:+--store \"$store\"} 2>/dev/null) ;;\n"
          "    @checkpoints) words=$(tidemark sessions checkpoints \"$id\" --ids ${store:+--store \"$store\"} "
@@ -246,7 +246,11 @@ static void print_bash(struct out *out)
     outf(out,
          "' ;;\n"
          "    esac\n"
-         "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+         /* not by compgen -W, which would carry out what stands in the words: ids may come from a server */
+         "    read -r -d '' -a list <<<\"$words\"\n"
+         "    for word in \"${list[@]}\"; do\n"
+         "        [[ $word == \"$cur\"* && $word != *[!A-Za-z0-9_.:@/-]* ]] && COMPREPLY+=(\"$word\")\n"
+         "    done\n"
          "}\n\n"
          /* JSON, or @ and a file: the @ belongs to what readline replaces, though bash makes it a word of its own */
          "_tidemark_data() {\n"

@@ -53,7 +53,7 @@ static void put_word(struct rendering *r, const char *option, struct str word, c
 
     for (const char *c = whole; *c; c++)
         r->failed |= (unsigned char)*c < ' ' || *c == 0x7f;
-    buf_addf(&r->text, " %s ", option);
+    buf_addf(&r->text, "%s%s ", *option ? " " : "", option);
     quote_word(&r->text, whole);
 }
 
@@ -152,8 +152,11 @@ static void put_map(struct rendering *r, const struct json *v)
     }
 }
 
+/* A name of ours; another one could be anything to a shell. */
 static const char *option_of(struct rendering *r, struct str key)
 {
+    for (size_t i = 0; i < key.len; i++)
+        r->failed |= !strchr("abcdefghijklmnopqrstuvwxyz_", key.ptr[i]) || !key.ptr[i];
     return argument_option(r->arena, arena_dup(r->arena, key).ptr);
 }
 
@@ -211,9 +214,7 @@ static void put_ask_again(struct rendering *r, const struct json *v)
 
 static void put_operand(struct rendering *r, const struct json *v)
 {
-    struct str text = v->type == JSON_STRING ? text_of(r, v) : v->type == JSON_NULL ? STR("VALUE") : json_source(v);
-
-    buf_addf(&r->text, " %.*s", STR_ARG(text));
+    put_word(r, "", v->type == JSON_STRING ? text_of(r, v) : v->type == JSON_NULL ? STR("VALUE") : json_source(v), "");
 }
 
 /* "--to 4" */
@@ -236,7 +237,7 @@ static void put_argument(struct rendering *r, const struct json *v)
     else if (v->type == JSON_TRUE || v->type == JSON_FALSE)
         buf_addf(&r->text, " %s", option);
     else
-        buf_addf(&r->text, " %s %.*s", option, STR_ARG(json_source(v)));
+        put_word(r, option, json_source(v), "");
 }
 
 /* Of the keychain. */
@@ -382,7 +383,8 @@ static const char *render_command(struct arena *a, const struct tide_next *next)
     struct json *args = NULL;
     const char *text = NULL;
 
-    if (json_parse(a, str_from(next->arguments), NULL, &args, NULL, NULL))
+    if (json_parse(a, str_from(next->arguments), NULL, &args, NULL, NULL) ||
+        (next->session_id[0] && !str_is_id(str_from(next->session_id)))) /* a server may say anything */
         return NULL;
     r.args = args;
     put_command(&r);

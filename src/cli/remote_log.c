@@ -7,6 +7,7 @@
 enum tide_code remote_log_page(struct remote *r, struct remote_log *log, const struct json **ret, struct tide_err *err)
 {
     const struct json *page, *events;
+    int64_t last;
 
     *ret = NULL;
     if (log->to && log->after >= log->to)
@@ -20,8 +21,14 @@ enum tide_code remote_log_page(struct remote *r, struct remote_log *log, const s
     if (remote_ask_page(r, &page, err))
         return err->code;
     events = json_get(page, STR("events"));
-    log->after = json_get_int(page, STR("last_seq"), log->after);
-    *ret = events && events->first ? events : NULL;
+    if (!events || !events->first)
+        return TIDE_OK;
+    last = json_get_int(page, STR("last_seq"), 0);
+    if (last <= log->after) /* it would be asked for the same page for ever */
+        return tide_fail(err, TIDE_IO, "the server's pages of the log do not go on: behind %lld comes %lld",
+                         (long long)log->after, (long long)last);
+    log->after = last;
+    *ret = events;
     return TIDE_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/error_hints.h"
 #include "cli/next_command.h"
@@ -96,24 +97,27 @@ static enum tide_code find_end(struct ending *e, const struct json **ret, struct
     return err->code;
 }
 
-static void put_bytes(struct out *out, struct str text)
+static void put_bytes(struct buf *out, bool tty, struct str text)
 {
-    if (out->tty)
-        glyph_clean(&out->text, text);
+    if (tty)
+        glyph_clean(out, text);
     else
-        buf_add_str(&out->text, text);
+        buf_add_str(out, text);
 }
 
 /* What a program printed, as far as it is recorded. */
 static void print_output(struct ending *e, const struct json *end)
 {
+    AUTO(buf_done) struct buf clean = BUF_INIT((size_t)1 << 30);
     const struct json *output = json_get(end, STR("output"));
     struct str shown = json_get_text(remote_arena(e->remote), output, STR("stdout"));
     struct str said = json_get_text(remote_arena(e->remote), output, STR("stderr"));
 
-    fwrite(said.ptr, 1, said.len, stderr);
+    put_bytes(&clean, isatty(STDERR_FILENO), said);
+    if (clean.len)
+        fwrite(clean.ptr, 1, clean.len, stderr);
     if (!e->cli->out.json)
-        put_bytes(&e->cli->out, shown);
+        put_bytes(&e->cli->out.text, e->cli->out.tty, shown);
 }
 
 /* What a chat answered last. */
@@ -130,7 +134,7 @@ static enum tide_code print_said(struct ending *e, struct tide_err *err)
         if (str_eq(json_get_text(remote_arena(e->remote), one, STR("type")), STR("assistant")) &&
             json_get_int(one, STR("seq"), 0) >= e->accepted.seq)
             said = json_get_text(remote_arena(e->remote), one, STR("text"));
-    put_bytes(&e->cli->out, said);
+    put_bytes(&e->cli->out.text, e->cli->out.tty, said);
     if (said.len && said.ptr[said.len - 1] != '\n')
         buf_add_char(&e->cli->out.text, '\n');
     return TIDE_OK;

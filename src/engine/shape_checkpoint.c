@@ -32,7 +32,7 @@ const struct shape shape_checkpoints = {
     .help = "The checkpoints of a session, oldest first.",
     .members =
         (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session"},
+            {"session_id", SHAPE_TEXT, AT(session_id), SHAPE_ID, "the session"},
             {"checkpoints", SHAPE_STREAM, AT(checkpoints), 0, "those that were asked for", .of = &shape_checkpoint},
             {"latest_checkpoint_id", SHAPE_TEXT, AT(latest_checkpoint_id), SHAPE_NULLABLE, "the newest of all"},
             {"total_checkpoints", SHAPE_INT, AT(total), 0, "how many there are, without those that a rollback undid"},

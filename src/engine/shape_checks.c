@@ -132,7 +132,7 @@ static bool is_unverified(const void *session)
 
 #define AT(member) SHAPE_AT(struct verified_session, member)
 
-static SHAPE(verified, "", {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session"},
+static SHAPE(verified, "", {"session_id", SHAPE_TEXT, AT(session_id), SHAPE_ID, "the session"},
              {"ok", SHAPE_BOOL, AT(ok), 0, "it is intact"},
              {"events", SHAPE_INT, AT(events), SHAPE_OPTIONAL, "that were read", .has = is_whole},
              {"unverified", SHAPE_BOOL, AT(unverified), SHAPE_OPTIONAL, "another program's lines, without digests",

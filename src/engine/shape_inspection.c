@@ -87,7 +87,7 @@ const struct shape shape_inspection = {
     .help = "A checkpoint and the state that it promises.",
     .members =
         (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session"},
+            {"session_id", SHAPE_TEXT, AT(session_id), SHAPE_ID, "the session"},
             {"", SHAPE_MEMBERS, AT(checkpoint), 0, "", .of = &shape_checkpoint},
             {"execution_path", SHAPE_LIST, AT(path), 0, "the nodes that began before it, in order", .put = put_path},
             {"nodes_complete", SHAPE_INT, AT(complete), 0, "nodes that were complete before it"},

@@ -6,7 +6,7 @@
 #define AT(member) SHAPE_AT(struct command_result, member)
 #define SESSION_ID(HELP)                                                                                               \
     {                                                                                                                  \
-        "session_id", SHAPE_TEXT, AT(session_id), 0, HELP                                                              \
+        "session_id", SHAPE_TEXT, AT(session_id), SHAPE_ID, HELP                                                       \
     }
 #define CHECKPOINT_ID                                                                                                  \
     {                                                                                                                  \
@@ -19,7 +19,8 @@
 
 SHAPE(created, "A session that was made or imported.", SESSION_ID("its id"));
 
-static SHAPE(fork_parent, "", {"session_id", SHAPE_TEXT, AT(parent_id), 0, "the session"}, SEQ("up to which event"));
+static SHAPE(fork_parent, "", {"session_id", SHAPE_TEXT, AT(parent_id), SHAPE_ID, "the session"},
+             SEQ("up to which event"));
 
 SHAPE(started, "A session that was made, or whose run was started.", SESSION_ID("its id"),
       {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_NULLABLE, "the run that has begun; null: none, or it is not known"},

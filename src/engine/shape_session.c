@@ -203,7 +203,7 @@ static bool take_wait_kind(struct arena *a, const struct json *v, void *data)
 static const struct shape shape_parent = {
     .members =
         (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, AT(parent_id), 0, "the session"},
+            {"session_id", SHAPE_TEXT, AT(parent_id), SHAPE_ID, "the session"},
             {"seq", SHAPE_INT, AT(parent_seq), 0, "up to which event the fork has its log"},
             {.name = NULL},
         },
@@ -214,7 +214,7 @@ const struct shape shape_session = {
     .help = "A session and its status, as in lists.",
     .members =
         (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, AT(id), 0, "its id"},
+            {"session_id", SHAPE_TEXT, AT(id), SHAPE_ID, "its id"},
             {"kind", SHAPE_TEXT, AT(kind), SHAPE_NULLABLE, "what it is; null: damaged", .words = SHAPE_KINDS,
              .has = has_kind, .put = put_kind, .take = take_kind},
             {"title", SHAPE_TEXT, AT(title), SHAPE_NULLABLE, "its title"},
@@ -329,7 +329,7 @@ const struct shape shape_session_detail = {
     .help = "A session with its totals, its latest run and what it waits for.",
     .members =
         (const struct shape_member[]){
-            {"id", SHAPE_TEXT, AT(row.info.id), 0, "its id"},
+            {"id", SHAPE_TEXT, AT(row.info.id), SHAPE_ID, "its id"},
             {"", SHAPE_MEMBERS, AT(row), 0, "", .of = &shape_session},
             {"working_dir", SHAPE_ANY, AT(working_dir), SHAPE_NULLABLE, "where its programs and tools work"},
             {"provider", SHAPE_ANY, AT(provider), SHAPE_NULLABLE, "the provider and model of its agent"},

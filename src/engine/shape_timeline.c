@@ -185,7 +185,7 @@ const struct shape shape_timeline = {
     .help = "The life of a session: its runs, what each did, and what it kept of the runs before it.",
     .members =
         (const struct shape_member[]){
-            {"session_id", SHAPE_CHARS, AT(id), 0, "the session"},
+            {"session_id", SHAPE_CHARS, AT(id), SHAPE_ID, "the session"},
             {"title", SHAPE_CHARS, AT(title), SHAPE_NULLABLE, "its title"},
             {"status", SHAPE_CHARS, AT(codes), 0, "its status, and its outcome when it is idle"},
             {"why", SHAPE_CHARS, AT(why), 0, "why, in a sentence"},

@@ -102,7 +102,7 @@ const struct shape shape_transcript = {
     .help = "A session as people read it.",
     .members =
         (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session"},
+            {"session_id", SHAPE_TEXT, AT(session_id), SHAPE_ID, "the session"},
             {"title", SHAPE_TEXT, AT(title), SHAPE_NULLABLE, "its title"},
             {"entries", SHAPE_STREAM, AT(entries), 0, "in the order of the log", .of = &shape_transcript_entry},
             {.name = NULL},

@@ -654,7 +654,8 @@ class Fake:
         self.text, self.more, self.asked = text, more, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
 
     def serve(self):
         while True:
@@ -673,6 +674,8 @@ class Fake:
                     pass
 
     def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join(10)  # else it could take what comes to the next one, whose descriptor is the same
         self.listener.close()
 
 
@@ -714,6 +717,59 @@ def what_is_no_server_is_refused():
     line_of(remote("why", "x", server=f.url, timeout=50), IO, "in the middle of the answer")
     want(f.asked > 3, True, "a connection that broke is tried again")
     f.close()
+
+
+def a_server_that_lies_reaches_no_shell_and_no_terminal():
+    """Ids, commands that are offered, and pages that do not go on: what comes from a server is not believed."""
+    evil = "x; touch %s/owned #" % s.dir.name
+    row = {"session_id": "good", "id": "good", "kind": "program", "title": "\x1b]0;owned\x07", "status": "waiting", "outcome": "none",
+           "why": "\x1b[2Jgone", "next": [], "last_seq": 1, "first_seq": 1, "since": "2026-01-01T00:00:00.000Z", "next_cursor": None}
+
+    def lies(*args, **more):
+        f = Fake(answer(dict(row, **more)))
+        r = remote(*args, server=f.url, timeout=50)
+        f.close()
+        return r
+
+    for bad in (evil, "$(touch owned)", "\x1b]0;owned\x07", "a\nb", "-rf", "", "x" * 65, None, 7, ["a"]):
+        line_of(lies("why", "good", session_id=bad), IO, "another version")
+        line_of(lies("sessions", "list", "--ids", sessions=[dict(row, session_id=bad)]), IO, "another version")
+    line_of(lies("cancel", "good", session_id=evil, cancelled="done"), IO, "another version")
+    del row["session_id"]
+    line_of(lies("why", "good"), IO, "another version")
+    row["session_id"] = "good"
+    for offer in ({"session_id": evil, "arguments": {}}, {"session_id": "good", "arguments": {"value": evil}}, {"session_id": "good", "arguments": {"pid": [evil]}},
+                  {"session_id": "good", "arguments": {"key": {evil: evil}}}, {"session_id": "good", "arguments": {"now": True, evil: True}},
+                  {"session_id": "good", "arguments": {"retry": [evil], "checkpoint": evil, "set": {evil: 1}, "map": {evil: evil}, "text": evil, "to": [evil]}}):
+        for action in ("resume", "repeat") if "retry" in offer["arguments"] else ("why",):
+            r = lies("why", "good", next=[dict(offer, action=action)])
+            offered = "\n".join(l for l in r.stdout.splitlines() if "tidemark " in l)
+            hint = Fake(answer({"error": {"error": "WRONG_STATE", "message": "no", "hints": [dict(offer, action=action)]}}, b"409 Conflict"))
+            said = remote("cancel", "good", server=hint.url, timeout=50)
+            hint.close()
+            want((r.returncode, said.returncode), (0, USAGE), r.stderr + said.stderr)
+            offered += "\n" + "\n".join(re.findall("`([^`]*)`", said.stderr))
+            subprocess.run(["sh", "-c", offered.replace("tidemark ", "true ")], cwd=s.dir.name, capture_output=True)
+            want(os.path.exists(s.dir.name + "/owned"), False, offered)
+    page = answer({"events": [{"seq": 1, "ts": "2026-01-01T00:00:00.000Z", "kind": "note"}], "last_seq": 1, **row})
+    f = Fake(page)
+    r = remote("log", "show", "good", server=f.url, timeout=50)
+    want((r.returncode, "do not go on" in r.stderr), (IO, True), r.stderr)
+    f.close()
+
+
+def answer(v, status=b"200 OK"):
+    body = json.dumps(v).encode()
+    return b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+
+
+def completion_carries_out_nothing():
+    """What bash completes to is words, whatever they look like."""
+    names = write("tidemark", "#!/bin/sh\necho 'good$(touch %s/owned)' 'go`touch %s/owned`' fine finer '*'\n" % (s.dir.name, s.dir.name), 0o700)
+    script = write("completion.bash", command("completion", "bash").stdout)
+    said = subprocess.run(["bash", "-c", ". %s; PATH=%s:$PATH; COMP_WORDS=(tidemark why ''); COMP_CWORD=2; _tidemark; printf '%%s\\n' \"${COMPREPLY[@]}\"" % (script, os.path.dirname(names))],
+                          capture_output=True, text=True, cwd=s.dir.name)
+    want((said.stdout.split(), os.path.exists(s.dir.name + "/owned")), (["fine", "finer"], False), said.stderr)
 
 
 # ---- TLS ----
@@ -819,6 +875,8 @@ case("that nobody is there is said at once", nobody_there_is_said_at_once)
 case("a wrong token is refused", a_wrong_token_is_refused)
 case("a process of another user gets no token", another_user_gets_no_token)
 case("what is no server is refused", what_is_no_server_is_refused)
+case("a server that lies reaches no shell and no terminal", a_server_that_lies_reaches_no_shell_and_no_terminal)
+case("the completion of bash carries out nothing", completion_carries_out_nothing)
 case("TLS is pinned", tls_is_pinned)
 case("nothing is sent to a server that did not prove itself", nothing_is_sent_to_a_server_that_did_not_prove_itself)
 s.done()
