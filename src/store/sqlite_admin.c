@@ -94,7 +94,7 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
     }
     if (rc)
         code = db_fail(s, c, rc, err, "read the figures");
-    db_reader_done(s, c);
+    db_reader_rest(s, c);
     if (code)
         return code;
     json_out_kint(&o, STR("file_bytes"), file_bytes(s, ""));

@@ -7,6 +7,7 @@
 #include "store/sqlite_db.h"
 
 #include <errno.h>
+#include <malloc.h>
 
 #include "base/invariant.h"
 #include "base/id.h"
@@ -225,16 +226,12 @@ void db_reader_done(struct sqlite_store *s, struct conn *c)
     leave_reader(s, c);
 }
 
-/* Of those that nobody reads by. */
-static void sqlite_rest(struct store *base)
+void db_reader_rest(struct sqlite_store *s, struct conn *c)
 {
-    struct sqlite_store *s = sqlite_of(base);
-
-    pthread_mutex_lock(&s->rmu);
-    for (size_t i = 0; i < READERS && !s->reopening; i++)
-        if (!s->readers[i].busy && s->readers[i].c.db)
-            (void)sqlite3_db_release_memory(s->readers[i].c.db);
-    pthread_mutex_unlock(&s->rmu);
+    db_run(c, ST_ROLLBACK);
+    (void)sqlite3_db_release_memory(c->db);
+    leave_reader(s, c);
+    (void)malloc_trim(0);
 }
 
 /* When those who read have ended. */
@@ -443,7 +440,6 @@ static const struct store_ops ops = {
     .commit = sqlite_commit,
     .is_due = sqlite_is_due,
     .maintain = sqlite_maintain,
-    .rest = sqlite_rest,
     .head = sqlite_head,
     .read = sqlite_read,
     .checkpoints = sqlite_checkpoints,

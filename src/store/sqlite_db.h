@@ -199,6 +199,8 @@ enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 /* A connection of its own until db_reader_done(), with a read transaction begun. Not twice by one thread. */
 enum tide_code db_reader(struct sqlite_store *s, struct conn **ret, struct tide_err *err) MUST_CHECK;
 void db_reader_done(struct sqlite_store *s, struct conn *c);
+/* The same after the whole store was read: the memory of the pages goes back, because they are not read again soon. */
+void db_reader_rest(struct sqlite_store *s, struct conn *c);
 /* Writes every byte of the write-ahead log again, where it stands, and syncs it; lock held. */
 enum tide_code db_renew_log(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* checkpoint TRUNCATE; lock held */

@@ -2,7 +2,6 @@
 /* What all backends share: opening by URL, building batches, waiting for them. Checks callers' arguments once. */
 #include "store/store.h"
 
-#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <strings.h>
@@ -284,13 +283,6 @@ enum tide_code store_settle(struct store *store, struct tide_err *err)
 enum tide_code store_rebuild(struct store *store, struct tide_err *err)
 {
     return store->read_only ? refuse_reader(err) : group_alone(store->group, store->ops->rebuild, err);
-}
-
-void store_rest(struct store *store)
-{
-    if (store->ops->rest)
-        store->ops->rest(store);
-    (void)malloc_trim(0);
 }
 
 enum tide_code store_compact(struct store *store, struct tide_err *err)

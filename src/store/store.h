@@ -159,9 +159,6 @@ struct store_ops {
     bool (*is_due)(struct store *);
     void (*maintain)(struct store *);
 
-    /* Gives back the memory of what was read, which only makes reading it again faster. NULL: there is none worth it. */
-    void (*rest)(struct store *);
-
     /* TIDE_NOT_FOUND. Sees everything that any process has committed. */
     enum tide_code (*head)(struct store *, struct str id, struct head *ret_head, struct tide_err *err);
 
@@ -376,7 +373,6 @@ enum tide_code store_change(struct store *store, int64_t *ret_version, struct ti
 /* As the only writer. Rebuilding and compacting a store that was opened for reading: TIDE_READ_ONLY. */
 enum tide_code store_rebuild(struct store *store, struct tide_err *err) MUST_CHECK;
 enum tide_code store_settle(struct store *store, struct tide_err *err) MUST_CHECK;
-void store_rest(struct store *store); /* after much was read that is not read again soon */
 enum tide_code store_compact(struct store *store, struct tide_err *err) MUST_CHECK; /* settles it first */
 
 #endif

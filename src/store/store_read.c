@@ -100,7 +100,6 @@ enum tide_code store_info(struct store *s, struct buf *out, struct tide_err *err
         out->len = before;
         code = s->ops->info(s, out, err);
     } while (store_retry(s->env, code, &tries));
-    store_rest(s); /* it counts all there is */
     return code;
 }
 
