@@ -35,7 +35,8 @@
 #define SEQ_BITS ((uint64_t)0xfffff)
 #define BEHIND_MAX ((int64_t)SEQ_BITS / 2) /* that the word may be behind the line: half of what can be told */
 #define DIGEST_BITS 28
-#define LOOKS 20 /* at one that cannot be read, a millisecond apart: somebody may be writing it */
+#define LOOKS 20 /* at one that cannot be read, a millisecond apart: somebody may be writing it, */
+#define STILL 10 /* and may be kept from going on by the machine, with half of it written, for as many of them */
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -173,22 +174,22 @@ enum tide_code mark_look(struct files_store *s, struct files_log *l, struct tide
     const struct env_ops *ops = s->base.env->ops;
     char text[MARK_LEN + 1] = "", before[MARK_LEN + 1];
     enum tide_code code = open_mark(s, l, err);
-    bool moves = true; /* somebody is writing it */
+    int still = 0; /* looks that saw the same: nobody is writing it */
     size_t got = 0;
 
     l->mark = (struct files_mark){.state = MARK_NONE};
     if (code == TIDE_NOT_FOUND)
         return TIDE_OK;
-    for (int i = 0; !code && i < LOOKS && l->mark.state != MARK_OK && moves; i++) {
+    for (int i = 0; !code && i < LOOKS && l->mark.state != MARK_OK && still < STILL; i++) {
         memcpy(before, text, sizeof text);
         if (i > 0)
             ops->sleep_ms(s->base.env, 1);
         code = ops->pread(l->mark_file, text, sizeof text, 0, &got, err);
         read_mark(s, l->id, text, code ? 0 : got, &l->mark);
-        moves = !i || memcmp(before, text, sizeof text) != 0;
+        still = i && memcmp(before, text, sizeof text) == 0 ? still + 1 : 0;
         if (l->mark.state == MARK_OK && !is_steady(s, l, text)) {
             l->mark.state = MARK_BAD;
-            moves = true;
+            still = 0;
         }
     }
     if (l->mark.state == MARK_OK && l->mark.seq > l->acked && !s->accept_loss)

@@ -3,6 +3,8 @@
  * Several processes on one store: one holds a session and the others are told who; all proceed on their own; a holder that
  * was stopped too long is fenced; a reader that is stopped or killed in mid-read is in nobody's way.
  */
+#include <inttypes.h>
+
 #include "proc.h"
 
 enum { WORKERS = 4, APPENDS = SLOW_BUILD ? 60 : 400 };
@@ -222,6 +224,8 @@ static int verify_one(void *arg, const struct tide_session_info *info)
 
 static int count_in(void *arg, const struct tide_session_info *info)
 {
+    if (info->status == TIDE_STATUS_DAMAGED)
+        fprintf(stderr, "session %s, while others write to it: %s\n", info->id, info->why);
     *(int64_t *)arg += info->last_seq;
     return 0;
 }
@@ -249,8 +253,10 @@ static void read_all_the_while(struct self *me)
 
         CHILD_MUST(tide_session_list(store, NULL, verify_one, &store, &err));
         n = events_of_all(store);
-        if (n < before)
+        if (n < before) {
+            fprintf(stderr, "all sessions had %" PRId64 " events, and then %" PRId64 "\n", before, n);
             _exit(CHILD_FAILED);
+        }
         before = n;
     } while (poll(&stop, 1, 0) == 0);
     tide_store_close(store);
