@@ -14,9 +14,11 @@
 
 #define LINE_MAX_BYTES 2048
 #define SAYS_TOKEN "; the token is in "
+#define SAYS_CONSOLE "console: "
 
 struct address {
     char url[100], token_file[LINE_MAX_BYTES];
+    char console[200]; /* signs in, once; "": this build has none */
 };
 
 /* "tidemark: http://127.0.0.1:4711; the token is in /…/server.token" */
@@ -32,6 +34,18 @@ static bool take_line(struct address *a, char *line)
     return true;
 }
 
+/* "tidemark: console: http://127.0.0.1:4711/#code=… (once, …)", or that there is none: the last of what it says. */
+static bool take_console(struct address *a, const char *line)
+{
+    const char *url = strstr(line, SAYS_CONSOLE);
+
+    if (url && strstr(url, "#code=")) {
+        url += strlen(SAYS_CONSOLE);
+        snprintf(a->console, sizeof(a->console), "%.*s", (int)strcspn(url, " "), url);
+    }
+    return strstr(line, "console") != NULL;
+}
+
 /* It says where it is when everybody may ask. */
 static void read_address(struct address *a, FILE *said)
 {
@@ -39,7 +53,7 @@ static void read_address(struct address *a, FILE *said)
 
     while (fgets(line, sizeof(line), said)) {
         line[strcspn(line, "\n")] = '\0';
-        if (take_line(a, line))
+        if (!take_line(a, line) && a->url[0] && take_console(a, line))
             return;
         leave_if_stopped();
     }
@@ -73,6 +87,10 @@ void play_server(void)
         a.url);
     offer(&a, "", "/api/v1/sessions");
     offer(&a, "-N ", "/api/v1/events?after=0");
+    if (a.console[0]) {
+        say(PLAIN, "\n  Or open its console in a browser, within a minute:\n\n");
+        printf("    %s\n", a.console);
+    }
     say(PLAIN, "\n  docs/SERVER.md has every route by example. Enter stops the server, and removes\n  this store. ");
     (void)!read(STDIN_FILENO, line, sizeof(line));
     leave_if_stopped();

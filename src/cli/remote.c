@@ -5,6 +5,7 @@
  */
 #include "cli/remote.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "net/http_client.h"
 #include "net/listen.h"
 #include "server/access.h"
+#include "server/local_socket.h"
 #include "terminal/progress.h"
 
 #define ROOT "/api/v1"
@@ -103,7 +105,7 @@ static enum tide_code take_token(struct remote *r, struct tide_err *err)
     return TIDE_OK;
 }
 
-static enum tide_code open_remote(const struct args *args, struct remote **ret, struct tide_err *err)
+static enum tide_code open_remote(const struct args *args, const char *url, struct remote **ret, struct tide_err *err)
 {
     struct remote *r = mem_zero(sizeof *r);
 
@@ -111,7 +113,8 @@ static enum tide_code open_remote(const struct args *args, struct remote **ret, 
     r->target = (struct buf)BUF_INIT(TARGET_MAX);
     r->body = (struct buf)BUF_INIT(BODY_MAX);
     *ret = r;
-    if (remote_url_read(&r->arena, remote_named(args), args_text(args, "pin"), &r->url, err) || take_token(r, err))
+    if (remote_url_read(&r->arena, arena_dup(&r->arena, str_from(url)).ptr, args_text(args, "pin"), &r->url, err) ||
+        take_token(r, err))
         return err->code;
     r->client = http_client_new(&(struct http_client_options){.unix_path = r->url.unix_path,
                                                               .host = r->url.host,
@@ -142,6 +145,22 @@ void remote_close(struct remote *r)
     free(r);
 }
 
+enum tide_code remote_open_local(struct cli *cli, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(buf_done) struct buf url = BUF_INIT(4096);
+    char path[PATH_MAX];
+
+    if (cli_store_url(cli, &url, err) || local_socket_path(buf_cstr(&url), path, sizeof path, err))
+        return err->code;
+    if (access(path, F_OK))
+        return tide_fail(err, TIDE_NOT_FOUND,
+                         "no server serves this store (there is no '%s'): start one with: %s serve; or name one with "
+                         "--server",
+                         path, own_command(&a));
+    return open_remote(&cli->args, arena_printf(&a, "unix:%s", path), &cli->remote, err);
+}
+
 /* What a run asks of its own process, and what needs neither, works as ever when only the environment names a server. */
 static bool needs_store(const struct command *c)
 {
@@ -162,7 +181,7 @@ enum tide_code remote_run(struct cli *cli, struct tide_err *err)
                                  : "unset TIDEMARK_SERVER, or name the store with --store");
     if (!c->remote)
         return c->run(cli, err);
-    if (open_remote(&cli->args, &cli->remote, err))
+    if (open_remote(&cli->args, remote_named(&cli->args), &cli->remote, err))
         return err->code;
     return c->remote(cli, err);
 }

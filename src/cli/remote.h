@@ -20,6 +20,9 @@ const char *remote_named(const struct args *args);
 enum tide_code remote_run(struct cli *cli, struct tide_err *err) MUST_CHECK;
 void remote_close(struct remote *r); /* takes NULL */
 
+/* Where no server is named: the one that serves the store of the command, on its unix socket. TIDE_NOT_FOUND: there is none. */
+enum tide_code remote_open_local(struct cli *cli, struct tide_err *err) MUST_CHECK;
+
 /* Refuses the first of these options (ended by NULL) that is given: it means nothing through a server. */
 enum tide_code remote_check_options(const struct cli *cli, const char *const *names, struct tide_err *err) MUST_CHECK;
 

@@ -9,6 +9,7 @@ SHAPE(access, "A token for the API of the server.",
       {"created_at", SHAPE_TIME, AT(created_ms), .help = "when it was made, or made anew"},
       {"expires_at", SHAPE_TIME, AT(expires_ms), SHAPE_NULLABLE, "when it ends; null: never"},
       {"expired", SHAPE_BOOL, AT(expired), .help = "it has ended"},
+      {"signed_in", SHAPE_BOOL, AT(signed_in), .help = "it was made by signing in with a code"},
       {"token", SHAPE_TEXT, AT(token), SHAPE_OPTIONAL, "the token itself, shown only where it is made"});
 #undef AT
 
@@ -22,3 +23,25 @@ const struct shape shape_accesses = {
             {.name = NULL},
         },
 };
+
+#define AT(member) SHAPE_AT(struct me_shown, member)
+static SHAPE(me_store, "The store of the server.", {"url", SHAPE_TEXT, AT(store.url), .help = "where it is"},
+             {"kind", SHAPE_TEXT, AT(store.kind), .help = "sqlite or files", .words = "sqlite files"});
+
+SHAPE(me, "Whoever asks, as the server knows them.",
+      {"name", SHAPE_TEXT, AT(name), .help = "of the token; local: the server's own user on its unix socket"},
+      {"scopes", SHAPE_LIST, AT(scopes), .help = "what it may do", .items = SHAPE_TEXT},
+      {"expires_at", SHAPE_TIME, AT(expires_ms), SHAPE_NULLABLE, "when the token ends; null: never"},
+      {"is_local", SHAPE_BOOL, AT(is_local), .help = "no token was needed"},
+      {"revocable", SHAPE_BOOL, AT(revocable), .help = "DELETE /me can end it"},
+      {"version", SHAPE_TEXT, AT(version), .help = "of the server"},
+      {"store", SHAPE_OBJECT, .help = "the store of the server", .of = &shape_me_store});
+#undef AT
+
+#define AT(member) SHAPE_AT(struct signin_code_shown, member)
+SHAPE(signin_code, "A code to sign in with, once and soon.",
+      {"url", SHAPE_TEXT, AT(url), SHAPE_NULLABLE,
+       "opens the console and signs in; null: no browser can reach the server"},
+      {"code", SHAPE_TEXT, AT(code), SHAPE_OPTIONAL, "the code, shown only where it is made"},
+      {"expires_at", SHAPE_TIME, AT(expires_ms), .help = "until when it can be used"});
+#undef AT

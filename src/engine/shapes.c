@@ -37,6 +37,7 @@ const struct shape *const shapes[] = {
     &shape_access,
     &shape_accesses,
     &shape_access_revoked,
+    &shape_signin_code,
     &shape_recovery,
     &shape_recovery_report,
     &shape_notification,

@@ -128,8 +128,27 @@ struct access_shown {
     const char *name;
     const char *const *scopes; /* words, ended by NULL */
     int64_t created_ms, expires_ms;
-    bool expired;
+    bool expired, signed_in;
     const char *token; /* NULL: not shown */
+};
+
+/* What whoever asks is to the server. */
+struct me_shown {
+    const char *name;
+    const char *const *scopes;
+    int64_t expires_ms;
+    bool is_local, revocable;
+    const char *version;
+    struct {
+        const char *url, *kind;
+    } store;
+};
+
+/* A code to sign in with, once. */
+struct signin_code_shown {
+    const char *url;  /* NULL: there is none that a browser could open */
+    const char *code; /* both NULL: not shown */
+    int64_t expires_ms;
 };
 
 struct accesses_listed {
@@ -236,6 +255,8 @@ extern const struct shape shape_store_copy;      /* struct copy_report */
 extern const struct shape shape_graph_diff;      /* struct graph_diff */
 extern const struct shape shape_access;          /* struct access_shown */
 extern const struct shape shape_accesses;        /* struct accesses_listed */
+extern const struct shape shape_me;              /* struct me_shown */
+extern const struct shape shape_signin_code;     /* struct signin_code_shown */
 extern const struct shape shape_trust;           /* struct trust_report */
 extern const struct shape shape_store_check, shape_doctor, shape_graph_check,
     shape_settings_check;                                         /* struct check_report */

@@ -7,9 +7,11 @@
 
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -26,6 +28,7 @@ struct service_manager {
     struct sockaddr_un where;
     socklen_t where_len; /* 0: nobody listens */
     int64_t watchdog_us;
+    bool has_journal;
 };
 
 static bool int_of(const char *variable, int64_t *ret)
@@ -88,6 +91,19 @@ static void take_watchdog(struct service_manager *m)
         m->watchdog_us = us;
 }
 
+/* "8:1234567": the device and the inode of the journal's end of our standard error, as systemd.exec(5) has it. */
+static bool writes_to_journal(void)
+{
+    const char *text = getenv("JOURNAL_STREAM");
+    char own[64];
+    struct stat st;
+
+    if (!text || fstat(STDERR_FILENO, &st))
+        return false;
+    snprintf(own, sizeof own, "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+    return strcmp(text, own) == 0;
+}
+
 enum tide_code service_manager_open(struct service_manager **ret, struct tide_err *err)
 {
     static const char *const variables[] = {"LISTEN_PID",    "LISTEN_FDS",    "LISTEN_FDNAMES",
@@ -97,6 +113,7 @@ enum tide_code service_manager_open(struct service_manager **ret, struct tide_er
 
     take_place(m);
     take_watchdog(m);
+    m->has_journal = writes_to_journal();
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
         unsetenv(variables[i]);
     if (code)
@@ -112,6 +129,11 @@ void service_manager_close(struct service_manager *m)
         return;
     arena_done(&m->arena);
     free(m);
+}
+
+bool service_manager_is_there(const struct service_manager *m)
+{
+    return m->n || m->where_len || m->watchdog_us || m->has_journal;
 }
 
 size_t service_manager_sockets(const struct service_manager *m, const struct service_socket **ret)

@@ -6,6 +6,8 @@
 #ifndef ENV_SERVICE_MANAGER_H
 #define ENV_SERVICE_MANAGER_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 struct service_socket {
@@ -21,6 +23,9 @@ struct service_manager;
  */
 enum tide_code service_manager_open(struct service_manager **ret, struct tide_err *err) MUST_CHECK;
 void service_manager_close(struct service_manager *m); /* takes NULL; the sockets stay open */
+
+/* Whether there is one: what is printed then is kept in its log. */
+bool service_manager_is_there(const struct service_manager *m);
 
 /* Those that it gives, in its order; they are the caller's from then on. */
 size_t service_manager_sockets(const struct service_manager *m, const struct service_socket **ret);

@@ -68,6 +68,14 @@ void http_answer(struct http_request *q, int status, const char *type, struct bu
     give(q, status, r);
 }
 
+void http_answer_const(struct http_request *q, int status, const char *type, struct str body, const char *const *fields)
+{
+    struct MHD_Response *r = mhd.create_response_from_buffer(body.len, (void *)body.ptr, MHD_RESPMEM_PERSISTENT);
+
+    add_fields(r, type, fields);
+    give(q, status, r);
+}
+
 /* On the server's thread. */
 enum MHD_Result http_send(struct http_exchange *x)
 {

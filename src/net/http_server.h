@@ -109,6 +109,9 @@ bool http_unescape(struct arena *a, struct str text, bool plus_is_space, struct 
 
 /* `fields`: name, value, …, NULL; may be NULL. The bytes of `body` are taken (NULL: none). `type` NULL: no body's type. */
 void http_answer(struct http_request *q, int status, const char *type, struct buf *body, const char *const *fields);
+/* The same of bytes that stay as they are as long as the process lives: they are not copied. */
+void http_answer_const(struct http_request *q, int status, const char *type, struct str body,
+                       const char *const *fields);
 
 /*
  * An answer that is written as it comes. The request's arena is emptied. The stream is the caller's, until it is closed.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file of tokens: {"version":1,"tokens":[{"name":…,"id":…,"hash":…,"scopes":[…],"created_ms":…,"expires_ms":…}]}. The hash is
- * BLAKE2b-256 of the secret, which has 256 random bits: nothing slower is needed, and nothing that was stored gives it back.
+ * BLAKE2b-256 of the secret, which has 256 random bits: nothing slower is needed, and nothing that was stored gives it back. One of a
+ * sign-in has "signed_in":true, and "parent", the id of the token that allowed it: where that is gone, it is no token either.
  */
 #include "server/access.h"
 
@@ -26,6 +27,7 @@
 #define FILE_MAX ((size_t)1 << 20)
 #define PREFIX "tide_"
 #define LOOK_MS 100 /* thousands of streams ask at once whether their tokens hold */
+#define SIGNED_IN_MAX 256
 
 struct token {
     struct caller caller;
@@ -169,6 +171,8 @@ static bool read_token(struct arena *a, const struct json *v, struct token *ret)
                                      .expires_ms = json_get_int(v, STR("expires_ms"), 0)}};
     snprintf(ret->caller.name, sizeof ret->caller.name, "%.*s", STR_ARG(name));
     snprintf(ret->caller.id, sizeof ret->caller.id, "%.*s", STR_ARG(id));
+    snprintf(ret->caller.parent, sizeof ret->caller.parent, "%.*s", STR_ARG(json_get_text(a, v, STR("parent"))));
+    ret->caller.signed_in = json_get_bool(v, STR("signed_in"), false);
     for (const struct json *s = scopes ? scopes->first : NULL; s; s = s->next)
         ret->caller.scopes |= scope_from(json_text(a, s));
     return name.len && id.len && ret->caller.scopes &&
@@ -204,6 +208,29 @@ static void list_done(struct token_list *list)
     *list = (struct token_list){NULL, 0, 0};
 }
 
+static struct token *find_id(const struct token_list *list, const char *id)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->at[i].caller.id, id) == 0)
+            return &list->at[i];
+    return NULL;
+}
+
+/* Whatever ended a token ended what was signed in by it, and by that. */
+static void drop_orphans(struct token_list *list)
+{
+    for (size_t i = 0; i < list->n;) {
+        const char *parent = list->at[i].caller.parent;
+
+        if (!parent[0] || find_id(list, parent)) {
+            i++;
+            continue;
+        }
+        list->at[i] = list->at[--list->n];
+        i = 0; /* it may have been a parent */
+    }
+}
+
 static enum tide_code load_list(const char *path, struct token_list *ret, struct stat *ret_seen, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(FILE_MAX);
@@ -211,6 +238,7 @@ static enum tide_code load_list(const char *path, struct token_list *ret, struct
     enum tide_code code = read_file(path, &text, ret_seen, err);
 
     code = code ? code : parse_list(buf_view(&text), path, &list, err);
+    drop_orphans(&list);
     if (code)
         list_done(&list);
     else
@@ -243,6 +271,10 @@ static void write_list(const struct token_list *list, struct buf *out)
         json_out_end(&o, ']');
         json_out_kint(&o, STR("created_ms"), t->caller.created_ms);
         json_out_kint(&o, STR("expires_ms"), t->caller.expires_ms);
+        if (t->caller.signed_in)
+            json_out_kbool(&o, STR("signed_in"), true);
+        if (t->caller.parent[0])
+            json_out_kstr(&o, STR("parent"), str_from(t->caller.parent));
         json_out_end(&o, '}');
     }
     json_out_end(&o, ']');
@@ -388,8 +420,10 @@ static enum tide_code change_list(enum tide_code (*fn)(struct token_list *list, 
     code = code ? code : load_list(path, &list, &seen, err);
     code = code ? code : fn(&list, arg, err);
     if (!code) {
+        drop_orphans(&list);
         write_list(&list, &text);
-        code = file_replace(path, dir, buf_view(&text), err);
+        code = text.failed ? tide_fail(err, TIDE_TOO_BIG, "'%s' would have more than a MiB: revoke tokens", path)
+                           : file_replace(path, dir, buf_view(&text), err);
     }
     if (dir >= 0)
         close(dir);
@@ -415,6 +449,7 @@ struct creating {
     int64_t expires_ms;
     char *secret;
     struct caller *ret;
+    const struct caller *by; /* of a sign-in; NULL: it is none */
 };
 
 /* Of an argument whose value the message names. */
@@ -427,8 +462,10 @@ static enum tide_code about(struct tide_err *err, const char *argument, enum tid
 static enum tide_code add_token(struct token_list *list, void *arg, struct tide_err *err)
 {
     struct creating *c = arg;
-    struct token t = {.caller = {.scopes = c->scopes, .expires_ms = c->expires_ms}};
+    struct token t = {.caller = {.scopes = c->scopes, .expires_ms = c->expires_ms, .signed_in = c->by != NULL}};
 
+    if (c->by)
+        snprintf(t.caller.parent, sizeof t.caller.parent, "%s", c->by->id);
     if (find_name(list, c->name))
         return about(err, "name",
                      tide_fail(err, TIDE_EXISTS,
@@ -441,23 +478,92 @@ static enum tide_code add_token(struct token_list *list, void *arg, struct tide_
     return TIDE_OK;
 }
 
+static enum tide_code bad_name(const char *name, struct tide_err *err)
+{
+    return about(
+        err, "name",
+        tide_fail(err, TIDE_INVALID,
+                  "'%.80s' is no name of a token: it has 1 to 64 letters, digits, dots, dashes and underscores, and "
+                  "is not local, token, deadline, person, node or override",
+                  name));
+}
+
 enum tide_code access_create(const char *name, unsigned scopes, int64_t expires_ms, char ret_secret[ACCESS_SECRET_SIZE],
                              struct caller *ret, struct tide_err *err)
 {
-    struct creating c = {name, scopes, expires_ms, ret_secret, ret};
+    struct creating c = {name, scopes, expires_ms, ret_secret, ret, NULL};
 
     if (!is_name(name))
-        return about(
-            err, "name",
-            tide_fail(
-                err, TIDE_INVALID,
-                "'%.80s' is no name of a token: it has 1 to 64 letters, digits, dots, dashes and underscores, and "
-                "is not local, token, deadline, person, node or override",
-                name));
+        return bad_name(name, err);
     if (expires_ms && expires_ms <= wall_ms())
         return about(err, "expires", tide_fail(err, TIDE_INVALID, "this time is over already"));
     return change_list(add_token, &c, err);
 }
+
+/* ---- signing in ---- */
+
+static void remove_expired(struct token_list *list)
+{
+    for (size_t i = 0; i < list->n;)
+        if (list->at[i].caller.signed_in && !caller_is_valid(&list->at[i].caller))
+            list->at[i] = list->at[--list->n];
+        else
+            i++;
+}
+
+static size_t count_signed_in(const struct token_list *list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < list->n; i++)
+        n += list->at[i].caller.signed_in;
+    return n;
+}
+
+/* "console-k3fq" */
+static void choose_name(const struct token_list *list, char ret[ACCESS_NAME_SIZE])
+{
+    static const char letters[] = "abcdefghjkmnpqrstuvwxyz23456789"; /* which nobody takes for one another */
+
+    do {
+        size_t n = (size_t)snprintf(ret, ACCESS_NAME_SIZE, "console-");
+
+        for (int i = 0; i < 4; i++)
+            ret[n++] = letters[randombytes_uniform(sizeof letters - 1)];
+        ret[n] = '\0';
+    } while (find_name(list, ret));
+}
+
+static enum tide_code add_signed_in(struct token_list *list, void *arg, struct tide_err *err)
+{
+    struct creating *c = arg;
+    const struct token *above = c->by->id[0] ? find_id(list, c->by->id) : NULL;
+    char name[ACCESS_NAME_SIZE];
+
+    if (c->by->id[0] && (!above || !caller_is_valid(&above->caller)))
+        return tide_fail(err, TIDE_DENIED, "the token that allowed this is revoked or has expired");
+    remove_expired(list);
+    if (count_signed_in(list) >= SIGNED_IN_MAX)
+        return tide_fail(err, TIDE_BUSY, "%d are signed in already: revoke some of their tokens", SIGNED_IN_MAX);
+    if (!c->name)
+        choose_name(list, name);
+    c->name = c->name ? c->name : name;
+    return add_token(list, c, err);
+}
+
+enum tide_code access_sign_in(const struct caller *by, const char *name, unsigned scopes, int64_t expires_ms,
+                              char ret_secret[ACCESS_SECRET_SIZE], struct caller *ret, struct tide_err *err)
+{
+    struct creating c = {name, scopes & by->scopes, expires_ms, ret_secret, ret, by};
+
+    if (name && !is_name(name))
+        return bad_name(name, err);
+    if (by->expires_ms && (!expires_ms || expires_ms > by->expires_ms))
+        c.expires_ms = by->expires_ms;
+    return change_list(add_signed_in, &c, err);
+}
+
+/* ---- ending ---- */
 
 static enum tide_code no_such(const char *name, struct tide_err *err)
 {
@@ -482,19 +588,32 @@ enum tide_code access_rotate(const char *name, char ret_secret[ACCESS_SECRET_SIZ
     return change_list(rotate_token, &(struct creating){.name = name, .secret = ret_secret, .ret = ret}, err);
 }
 
-static enum tide_code remove_token(struct token_list *list, void *arg, struct tide_err *err)
+static enum tide_code end_token(struct token_list *list, struct token *t, const char *name, struct tide_err *err)
 {
-    struct token *t = find_name(list, arg);
-
     if (!t)
-        return no_such(arg, err);
+        return no_such(name, err);
     *t = list->at[--list->n];
     return TIDE_OK;
+}
+
+static enum tide_code remove_token(struct token_list *list, void *arg, struct tide_err *err)
+{
+    return end_token(list, find_name(list, arg), arg, err);
+}
+
+static enum tide_code remove_id(struct token_list *list, void *arg, struct tide_err *err)
+{
+    return end_token(list, find_id(list, arg), arg, err);
 }
 
 enum tide_code access_revoke(const char *name, struct tide_err *err)
 {
     return change_list(remove_token, (void *)name, err);
+}
+
+enum tide_code access_revoke_id(const char *id, struct tide_err *err)
+{
+    return change_list(remove_id, (void *)id, err);
 }
 
 enum tide_code access_list(access_fn *fn, void *arg, struct tide_err *err)

@@ -36,6 +36,8 @@ struct caller {
     char id[17];                 /* of this very token: one that is revoked and made again has another */
     unsigned scopes;
     int64_t created_ms, expires_ms; /* 0: never */
+    bool signed_in;                 /* it was made by a sign-in, */
+    char parent[17];                /* by the token of this id: it ends with it. "": by the server's own user */
 };
 
 bool caller_is_valid(const struct caller *token); /* it has not expired */
@@ -59,6 +61,14 @@ enum tide_code access_create(const char *name, unsigned scopes, int64_t expires_
 enum tide_code access_rotate(const char *name, char ret_secret[ACCESS_SECRET_SIZE], struct caller *ret,
                              struct tide_err *err) MUST_CHECK;
 enum tide_code access_revoke(const char *name, struct tide_err *err) MUST_CHECK;
+enum tide_code access_revoke_id(const char *id, struct tide_err *err) MUST_CHECK; /* this very token */
+
+/*
+ * A token for whoever signs in with what `by` gave them: with no more scopes than `by` has, not longer than it, and it ends when `by` is
+ * revoked or replaced. `name` NULL: one that is free. Those of sign-ins that have expired are removed. TIDE_BUSY: too many are signed in.
+ */
+enum tide_code access_sign_in(const struct caller *by, const char *name, unsigned scopes, int64_t expires_ms,
+                              char ret_secret[ACCESS_SECRET_SIZE], struct caller *ret, struct tide_err *err) MUST_CHECK;
 typedef void access_fn(void *arg, const struct caller *token);
 enum tide_code access_list(access_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 

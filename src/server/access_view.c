@@ -9,6 +9,7 @@ void access_view_of(struct access_view *ret, const struct caller *token, const c
                                        .created_ms = token->created_ms,
                                        .expires_ms = token->expires_ms,
                                        .expired = !caller_is_valid(token),
+                                       .signed_in = token->signed_in,
                                        .token = secret};
 }
 

@@ -89,12 +89,11 @@ static enum tide_code read_certificate(struct listeners *l, const struct listen_
 }
 
 /* The port is left out where it is the usual one. */
-static const char *with_port(struct listeners *l, const char *before, const char *name, int port)
+static const char *with_port(const struct listeners *l, struct arena *a, const char *before, const char *name, int port)
 {
     bool usual = port == (l->tls ? 443 : 80);
 
-    return usual ? arena_printf(&l->arena, "%s%s", before, name)
-                 : arena_printf(&l->arena, "%s%s:%d", before, name, port);
+    return usual ? arena_printf(a, "%s%s", before, name) : arena_printf(a, "%s%s:%d", before, name, port);
 }
 
 static size_t count(const char *const *list)
@@ -123,10 +122,11 @@ static void make_lists(struct listeners *l, const struct listen_options *opt)
 
             if (k >= 4 && strchr(name, ':'))
                 continue;
-            l->hosts[n++] = with_port(l, "", name, at->port);
-            l->origins[m++] = with_port(l, scheme, name, at->port);
+            l->hosts[n++] = with_port(l, &l->arena, "", name, at->port);
+            l->origins[m++] = with_port(l, &l->arena, scheme, name, at->port);
         }
     }
+    l->first_host = hosts ? arena_dup(&l->arena, str_from(opt->hosts[0])).ptr : NULL;
     for (size_t i = 0; i < hosts; i++) {
         l->hosts[n++] = opt->hosts[i];
         l->origins[m++] = arena_printf(&l->arena, "%s%s", scheme, opt->hosts[i]);
@@ -186,4 +186,24 @@ const char *listener_url(const struct listeners *l, size_t i, struct arena *a)
     if (at->is_unix)
         return arena_printf(a, "unix:%s", at->address);
     return arena_printf(a, "%s://%s:%d", l->tls ? "https" : "http", at->address, at->port);
+}
+
+const char *listeners_page_url(const struct listeners *l, struct arena *a)
+{
+    const char *scheme = l->tls ? "https://" : "http://", *name;
+
+    for (size_t i = 0; i < l->n; i++) {
+        const struct listen_place *at = &l->at[i].place;
+
+        if (at->is_unix)
+            continue;
+        name = !at->is_any             ? at->address
+               : l->first_host         ? l->first_host
+               : at->address[0] == '[' ? "[::1]"
+                                       : "127.0.0.1";
+        if (at->is_any && l->first_host && strchr(name, ':')) /* it has a port of its own */
+            return arena_printf(a, "%s%s/", scheme, name);
+        return arena_printf(a, "%s/", with_port(l, a, scheme, name, at->port));
+    }
+    return NULL;
 }

@@ -33,6 +33,7 @@ struct listeners {
     bool tls;
     struct certificate certificate;
     const char **hosts, **origins; /* exactly these are answered, ended by NULL */
+    const char *first_host;        /* that was named; NULL: none */
     struct arena arena;
 };
 
@@ -44,5 +45,8 @@ void listeners_done(struct listeners *l); /* closes those that were never opened
 
 /* "http://127.0.0.1:7007", "unix:/run/user/1000/tidemark/server.sock": as clients take it. */
 const char *listener_url(const struct listeners *l, size_t i, struct arena *a);
+
+/* "http://127.0.0.1:7007/": as a browser opens it. Of all addresses a further host that was named, else this machine. NULL: no TCP. */
+const char *listeners_page_url(const struct listeners *l, struct arena *a);
 
 #endif

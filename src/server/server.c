@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The way of a request. On the listener's thread, from the head alone and without a look at the store: is this address meant (Host), may
- * this page ask (Origin), who asks (token), is there such a route, may they. Then the body; then a worker does the rest.
+ * this page ask (Origin), is it a file of the console, who asks (token), is there such a route, may they. Then the body; then a worker does the rest.
  */
 #include "server/server.h"
 
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "server/call.h"
+#include "server/console.h"
 #include "server/feed.h"
 #include "server/idempotency.h"
 #include "server/peer.h"
@@ -168,8 +169,9 @@ static bool begin(void *arg, struct http_request *q)
     c->if_match = http_field(q, "If-Match");
     c->idempotency_key = http_field(q, "Idempotency-Key");
     q->user = c;
-    if (!check_where(s, q) || (!is_open(q) && (!check_who(s, q, &c->caller) || !check_rate(s, q, &c->caller))) ||
-        !check_route(q, c) || !check_body_type(q, c->route))
+    if (!check_where(s, q) || console_answer(q) ||
+        (!is_open(q) && (!check_who(s, q, &c->caller) || !check_rate(s, q, &c->caller))) || !check_route(q, c) ||
+        !check_body_type(q, c->route))
         return false;
     if (c->route->flags & ROUTE_BYTES_IN)
         (void)upload_begin(q); /* if it cannot, the route says so */
@@ -212,6 +214,7 @@ enum tide_code server_new(const struct server_options *opt, struct server **ret,
     s->opt = *opt;
     s->rate = rate_new(opt->max_per_second, opt->max_per_second);
     s->guesses = rate_new(GUESSES_PER_SECOND, GUESSES_AT_ONCE);
+    s->signin = signin_new();
     if (listeners_bind(&s->listeners, &opt->listen, err))
         (void)server_stop(s);
     else
@@ -269,8 +272,14 @@ enum server_stopped server_stop(struct server *s)
     access_close(s->access);
     rate_free(s->rate);
     rate_free(s->guesses);
+    signin_free(s->signin);
     free(s);
     return SERVER_STOPPED;
+}
+
+const char *server_console_url(const struct server *s, struct arena *a)
+{
+    return console_is_there() ? listeners_page_url(&s->listeners, a) : NULL;
 }
 
 static void beat(void *arg)

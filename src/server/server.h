@@ -10,6 +10,7 @@
 #include "server/listeners.h"
 #include "server/rate.h"
 #include "server/runner.h"
+#include "server/signin.h"
 #include "tidemark.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
@@ -36,8 +37,9 @@ struct server {
     struct idempotency *idempotency;
     struct transfers *transfers;
     struct listeners listeners;
-    struct rate *rate, *guesses; /* of requests, by caller; of tokens that are none, by address */
-    atomic_int beats;            /* server_beat() */
+    struct rate *rate, *guesses; /* of requests, by caller; of tokens and codes that are none, by address */
+    struct signin *signin;
+    atomic_int beats; /* server_beat() */
 };
 
 /* Everything is refused that would be unsafe, and every address is taken, while nobody is let in. `opt` is copied, its texts are not. */
@@ -55,6 +57,9 @@ enum server_stopped { SERVER_STOPPED, SERVER_RUNS_LEFT };
  * must stay as they are until the process ends, as if it were killed. Takes NULL.
  */
 enum server_stopped server_stop(struct server *s);
+
+/* Where a browser opens the console, "http://127.0.0.1:7007/"; NULL: by no address of this server. */
+const char *server_console_url(const struct server *s, struct arena *a);
 
 /* Whether requests are still worked on: asks for it, and tells whether what was asked the last time has happened. */
 bool server_beat(struct server *s);

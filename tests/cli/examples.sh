@@ -41,6 +41,21 @@ is_good() {
     case $1 in 'tidemark resume deploy --input no '*) [ "$2" -eq 1 ] || [ "$2" -eq 0 ] ;; *) [ "$2" -eq 0 ] || [ "$2" -eq 7 ] ;; esac
 }
 
+# with_server COMMAND: beside a server, whose console is that of the tests.
+with_server() {
+    PATH="$work/with-console:$PATH"
+    "$work/with-console/tidemark" serve --listen 127.0.0.1:0 2>../said &
+    server=$!
+    wait_for grep -q console: ../said
+    bash -c "$1"
+    status=$?
+    kill $server
+    wait $server
+    return $status
+}
+
+mkdir with-console
+ln -s "$TIDE_BUILD/tests/tidemark-console" with-console/tidemark
 tidemark help --table | cut -f 1 | sort -u | grep . >commands
 check 'there are commands' test "$(wc -l <commands)" -gt 40
 : >problems
@@ -60,6 +75,7 @@ while read -r words <&4; do
         case $words in
             step | wait | sleep | set | get | checkpoint) (cd world && tidemark exec -- sh -c "$example") ;;
             serve) (cd world || exit; bash -c "exec $example" & server=$!; wait_for grep -q unix: ../out; kill $server; wait $server) ;; # it ends when it is told to
+            console) (cd world && with_server "$example") ;;
             'sessions import') (cd world && tidemark sessions delete notes >/dev/null && bash -c "$example") ;;
             *) (cd world && bash -c "$example") ;;
         esac </dev/null >out 2>&1 && got=0 || got=$?

@@ -222,6 +222,13 @@ tidemark --json access create mine --scopes read | is_a access 'a token of the s
 tidemark --json access list | is_a accesses 'all of them'
 tidemark --json access revoke mine | is_a access_revoked 'one less'
 
+"$TIDE_BIN" serve --listen 127.0.0.1:0 2>.serving &
+server=$!
+check 'there is a server' wait_for grep -q console .serving
+tidemark --json console | is_a signin_code 'a code to sign in with'
+kill $server
+wait $server
+
 # ---- notifications ----
 printf '#!/bin/sh\ncat >>%s/notified\n' "$work" >tell
 chmod +x tell

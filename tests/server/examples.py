@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-from serving import BIN, case, end, want
+from serving import BIN, CONSOLE_BIN, case, end, want
 
 PAGE = os.path.join(os.environ["TIDE_SOURCE"], "docs", "SERVER.md")
 MORE = "…"
@@ -20,7 +20,8 @@ SECONDS = 20  # that something which was started may take until a GET shows it
 # What differs from one run to the next, each with its kind.
 VARIES = re.compile(r"\b(?P<token>tide_[\w-]{43})|\b(?P<id>[a-z]+_[0-9A-Za-z]{20,}(?:\.[\w-]{43})?)|\b(?P<digest>[0-9a-f]{64}|[0-9a-f]{32})\b"
                     r"|(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{3}Z| UTC))|(?P<cursor>^\d{13}\.)|(?P<owner>\bowner-[0-9a-f]{8}\b)"
-                    r"|(?P<place>/[^\s;\"']*?(?=/\.local/|/work\b|/tidemark/))|(?P<port>127\.0\.0\.1:\d+)")
+                    r"|(?P<place>/[^\s;\"']*?(?=/\.local/|/work\b|/tidemark/))|(?P<port>127\.0\.0\.1:\d+)"
+                    r"|(?P<code>(?<![\w-])[\w-]{22}(?![\w-]))|(?P<signed_in>\bconsole-[a-z0-9]{4}\b)")
 
 
 class Example:
@@ -72,7 +73,7 @@ class World:
         self.env = dict(kept, HOME=self.home, XDG_RUNTIME_DIR=self.home + "/run",
                         PATH=os.path.dirname(BIN) + ":" + os.environ["PATH"])
         self.setup = []  # what is no curl is done again before each: it sets variables
-        self.server = subprocess.Popen([BIN, "serve", "--listen", "127.0.0.1:0", "--host", "127.0.0.1:7007"], env=self.env,
+        self.server = subprocess.Popen([CONSOLE_BIN, "serve", "--listen", "127.0.0.1:0", "--host", "127.0.0.1:7007"], env=self.env,
                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.said = [self.server.stderr.readline() for _ in page.serving().shown.splitlines()]
         threading.Thread(target=self.server.stderr.read, daemon=True).start()  # what programs say
@@ -145,7 +146,7 @@ class Likeness:
         kinds = lambda t: VARIES.sub(lambda m: "<%s>" % m.lastgroup, t)
         want(kinds(got), kinds(shown), where)
         for s, g in zip(VARIES.finditer(shown), VARIES.finditer(got)):
-            if s.lastgroup in ("id", "token", "digest"):
+            if s.lastgroup in ("id", "token", "digest", "code"):
                 self.known[s.group()] = g.group()
 
     def value(self, shown, got, where):

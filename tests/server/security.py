@@ -8,10 +8,11 @@ import threading
 import time
 
 from frames import handshake
-from serving import case, end, want
+from serving import CONSOLE_BIN, case, end, want
 from watched import Server
 
-s = Server()
+s = Server(binary=CONSOLE_BIN)
+CONSOLE = ("/", "/sessions/x", "/assets/page-4e5f6a7b.js", "/favicon.svg")
 ALL_SCOPES = ("read", "answer", "write", "run", "admin")
 INCLUDES = {"read": {"read"}, "answer": {"read", "answer"}, "write": {"read", "write"}, "run": {"read", "write", "run"},
             "admin": set(ALL_SCOPES)}
@@ -94,7 +95,8 @@ def only_this_host_and_these_origins():
     ]
     for status, host in hosts:
         want(raw(request("GET", "/api/v1/store", host=host))[0], status, host)
-        want(raw(request("GET", "/healthz", host=host, token=False))[0], status, host)
+        for path in ("/healthz", *CONSOLE):
+            want(raw(request("GET", path, host=host, token=False))[0], status, (path, host))
     want(raw(request("GET", "/healthz", host=False))[0], 400)
     want(raw(request("GET", "/healthz", ["Host: evil.example"]))[0], 400)  # two
     want(raw("GET /healthz HTTP/1.0\r\n\r\n")[0] in (400, 421), True)
@@ -110,7 +112,9 @@ def only_this_host_and_these_origins():
         code, fields, _ = raw(request("GET", "/api/v1/store", ["Origin: " + origin]))
         want(code, status, origin)
         want([f for f in fields if f.startswith("access-control") or f == "set-cookie"], [], origin)
-        want(raw(request("GET", "/healthz", ["Origin: " + origin], token=False))[0], status, origin)
+        for path in ("/healthz", *CONSOLE):
+            code, fields, _ = raw(request("GET", path, ["Origin: " + origin], token=False))
+            want((code, [f for f in fields if f.startswith("access-control") or f == "set-cookie"]), (status, []), (path, origin))
     want(len(hosts) + len(origins) >= 40, True)
     for fields in (["Access-Control-Request-Method: POST"], ["Access-Control-Request-Headers: authorization"]):  # a preflight
         code, got, _ = raw(request("OPTIONS", "/api/v1/sessions", ["Origin: http://127.0.0.1:%d" % p, *fields], token=False))
@@ -122,6 +126,11 @@ def what_a_page_can_send_unasked_is_refused():
                  "application/jsonp", "application/json, text/plain", "", "application/x-ndjson"):
         a = raw(request("POST", "/api/v1/sessions", ["Content-Type: " + kind, "Content-Length: 2"], "{}"))
         want(a[0], 415, kind)
+        code = s.api("POST", "/signin/codes").json["code"]
+        want(raw(request("POST", "/api/v1/signin", ["Content-Type: " + kind, "Content-Length: %d" % (len(code) + 11)], '{"code":"%s"}' % code, token=False))[0], 415, kind)
+    for origin in ("http://evil.example", "null"):
+        want(raw(request("POST", "/api/v1/signin", ["Content-Type: application/json", "Content-Length: 35", "Origin: " + origin], '{"code":"%s"}' % code, token=False))[0], 403, origin)
+    want(s.api("POST", "/signin", {"code": code}, token=False).status, 201)  # it was not used by any of them
     want(raw(request("POST", "/api/v1/sessions", ["Content-Length: 2"], "{}"))[0], 415)
     want(raw(request("POST", "/api/v1/sessions", ["Content-Type: application/json", "Content-Type: text/plain", "Content-Length: 2"], "{}"))[0], 400)
     n = len(s.api("GET", "/sessions").json["sessions"])
@@ -135,11 +144,13 @@ def paths_stay_where_they_are():
             "/api/v1/sessions/%00", "/api/v1/sessions/" + one + "%00", "/api/v1/sessions/" + one + "/", "/api/v1//sessions",
             "/api/v1/sessions/%", "/api/v1/sessions/%zz", "/api/v1/sessions/%c0%ae%c0%ae", "/api/v1/sessions/./" + one,
             "/API/V1/sessions", "/api/v1/sessions;x=1", "/api/v1/sessions/" + one + "%2fevents", "/..", "/../../etc/passwd",
+            "/assets/../../etc/passwd", "/assets/..%2f..%2fetc%2fpasswd", "/assets/%2e%2e/index.html", "/assets//etc/passwd", "/assets/\\..\\x", "/assets/page-4e5f6a7b.js%00",
+            "/sessions/../../etc/passwd", "/sessions/./x", "/sessions//x", "/tasks/..", "/graphs/", "/assets/page-4e5f6a7b.js/..", "/favicon.svg/", "/index.html",
             "/api/v1/sessions/\\..\\x", "/api/v1/sessions/" + "a" * 65, "/api/v1/sessions/-x", "/healthz/..", "/healthz%3f"]
     for path in rows:
         code, _, body = raw(request("GET", path))
         want(code in (400, 404), True, (path, code))
-        want(b"root:" in body, False)
+        want((b"root:" in body, b"<" in body), (False, False), path)
     for path in ("", "*", "api/v1/sessions", "//evil.example/api/v1/sessions", "/a b", "/\x7f", "/\xe9", "http://127.0.0.1/x"):
         want(raw(request("GET", path))[0] in (0, 400, 404, 505), True, path)
 
@@ -148,6 +159,11 @@ def a_token_is_never_in_an_address():
     for path in ("/api/v1/sessions?token=%s", "/api/v1/sessions?access_token=%s", "/api/v1/events?token=%s", "/api/v1/ws?bearer=%s", "/api/v1/sessions/%s"):
         want(raw(request("GET", path % s.token, token=False))[0], 401, path)
         want(raw(request("GET", path % s.token))[0] in (400, 404, 426), True, path)
+    code = s.api("POST", "/signin/codes").json["code"]  # nor a code
+    for path in ("/?code=%s", "/sessions?code=%s", "/api/v1/me?code=%s", "/api/v1/signin?code=%s", "/api/v1/signin/%s"):
+        want(raw(request("GET", path % code, token=False))[0] in (200, 401), True, path)
+        want(raw(request("POST", path % code, ["Content-Type: application/json", "Content-Length: 2"], "{}", token=False))[0] in (400, 401, 405), True, path)
+    want(s.api("POST", "/signin", {"code": code}, token=False).status, 201)
     for field in ("Authorization: %s", "Authorization: Basic %s", "Authorization: bearer", "Authorization: Bearer", "Authorization: Bearer  ",
                   "Authorization: Bearer %s x", "Authorization: Bearer x%s", "Proxy-Authorization: Bearer %s", "X-Token: %s", "Cookie: token=%s"):
         want(raw(request("GET", "/api/v1/sessions", [field.replace("%s", s.token)], token=False))[0], 401, field)
@@ -303,7 +319,11 @@ def every_route_wants_its_scope():
             address = re.sub(r"\{[^}]*\}", "nobody", path)
             fields = {"Content-Type": next(iter(o["requestBody"]["content"]))} if "requestBody" in o else {}
             scope = o.get("x-scope")
-            for name, token in [*tokens.items(), (None, None), ("wrong", "tide_wrong"), ("expired", expired)]:
+            if o["operationId"] == "me.end":
+                tokens_of_it = {scope: s.make_token("ends-" + scope, scope) for scope in ALL_SCOPES}
+            else:
+                tokens_of_it = tokens
+            for name, token in [*tokens_of_it.items(), (None, None), ("wrong", "tide_wrong"), ("expired", expired)]:
                 if path == "/api/v1/events" and name in tokens:
                     continue  # a stream: it does not end
                 data = request(method.upper(), address, ["%s: %s" % f for f in fields.items()] + ["Content-Length: 0", "Connection: close"], token=token)
@@ -372,11 +392,11 @@ def a_request_names_no_scope():
 
 
 def nothing_of_it_is_said_to_others():
-    for path, token in (("/api/v1/store", True), ("/api/v1/nothing", True), ("/api/v1/store", False), ("/healthz", False)):
+    for path, token in (("/api/v1/store", True), ("/api/v1/nothing", True), ("/api/v1/store", False), ("/healthz", False), *((path, True) for path in CONSOLE)):
         _, fields, body = raw(request("GET", path, token=token))
         want(s.token.encode() in body, False)
         want([f for f in fields if f in ("set-cookie", "server", "x-powered-by") or f.startswith("access-control")], [], path)
-        if path != "/healthz":
+        if path not in ("/healthz", *CONSOLE):
             want(fields["content-type"].split(";")[0] in ("application/json", "application/problem+json"), True, fields)
 
 

@@ -16,6 +16,8 @@ import time
 from jsonschema import Draft202012Validator
 
 BIN = os.environ["TIDE_BIN"]
+CONSOLE_BIN = os.environ["TIDE_BUILD"] + "/tests/tidemark-console"  # with the console of console/, whatever BIN has
+BARE_BIN = os.environ["TIDE_BUILD"] + "/tests/tidemark-bare"  # with none
 failed = 0
 
 
@@ -86,7 +88,8 @@ class Promises:
 
 
 class Server:
-    def __init__(self, *options, store=None):
+    def __init__(self, *options, store=None, binary=BIN):
+        self.binary = binary
         self.dir = tempfile.TemporaryDirectory(prefix="tidemark-serve-")
         self.store = store or os.path.join(self.dir.name, "s.db")
         self.env = dict(os.environ, XDG_STATE_HOME=self.dir.name + "/state", XDG_CONFIG_HOME=self.dir.name + "/config",
@@ -100,7 +103,7 @@ class Server:
 
     def start(self):
         self.process = subprocess.Popen(
-            [BIN, "--store", self.store, "serve", "--listen", "127.0.0.1:%d" % self.port, *self.options],
+            [self.binary, "--store", self.store, "serve", "--listen", "127.0.0.1:%d" % self.port, *self.options],
             env=self.env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
         line = self.process.stderr.readline()
         if "http://" not in line:
@@ -108,6 +111,13 @@ class Server:
         self.port = int(line.split("http://127.0.0.1:")[1].split(";")[0].split("/")[0])
         with open(self.dir.name + "/state/tidemark/server.token") as f:
             self.token = f.read().strip()
+
+    def said(self, words):
+        """The next line of it that has these words."""
+        for line in self.process.stderr:
+            if words in line:
+                return line
+        raise AssertionError("the server ended without saying " + words)
 
     def kill(self):
         self.process.kill()
@@ -137,9 +147,9 @@ class Server:
         raise AssertionError("something still writes to " + self.dir.name)
 
     def run(self, *args):
-        return subprocess.run([BIN, "--store", self.store, *args], env=self.env, capture_output=True, text=True)
+        return subprocess.run([self.binary, "--store", self.store, *args], env=self.env, capture_output=True, text=True)
 
-    def ask(self, method, path, body=None, token=True, fields=None, raw=None):
+    def ask(self, method, path, body=None, token=True, fields=None, raw=None, promised=True):
         c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         f = dict(fields or {})
         if token:
@@ -152,7 +162,7 @@ class Server:
             answer = Answer(c.getresponse())
         finally:
             c.close()
-        if self.promises and method != "HEAD":
+        if self.promises and promised and method != "HEAD":
             self.promises.check(method, path, answer)
         return answer
 

@@ -8,16 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "cli/cli.h"
+#include "cli/next_command.h"
 #include "cli/signals.h"
 #include "engine/settings.h"
 #include "engine/store_url.h"
 #include "env/service_manager.h"
+#include "server/console.h"
 #include "server/local_socket.h"
 #include "server/server.h"
 #include "server/store_lock.h"
@@ -242,6 +245,33 @@ static void say_where(const struct serving *s, const struct server *server)
     store_lock_note(s->lock, l->n ? listener_url(l, 0, &a) : "");
 }
 
+/* A code is for who looks now, not for a file or a journal. */
+static bool is_kept(const struct serving *s)
+{
+    struct stat st;
+
+    return service_manager_is_there(s->manager) || fstat(STDERR_FILENO, &st) || S_ISREG(st.st_mode);
+}
+
+static void say_console(const struct serving *s, struct server *server)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const char *page = server_console_url(server, &a), *own = own_command(&a);
+    const struct caller local = {.name = "local", .scopes = SCOPE_ALL};
+    char code[SIGNIN_CODE_SIZE];
+    struct tide_err ignored;
+
+    if (!console_is_there())
+        say("no console: this build has none (built with Node 18 or later and npm it has one)");
+    if (!page)
+        return;
+    if (is_kept(s) || signin_make(server->signin, &local, SCOPE_ALL, monotonic_ms(), code, &ignored))
+        say("console: %s (`%s console` prints a URL that signs in)", page, own);
+    else
+        say("console: %s#code=%s (once, within one minute; `%s console` makes another)", page, code, own);
+    explicit_bzero(code, sizeof code);
+}
+
 static bool is_end(unsigned char which)
 {
     return which == SIGTERM || which == SIGINT || which == SIGHUP || which == SIGQUIT;
@@ -324,6 +354,7 @@ static enum tide_code serve(struct serving *s, struct tide_err *err)
     code = code ? code : server_start(server, s->cli->store, err);
     if (!code) {
         say_where(s, server);
+        say_console(s, server);
         service_manager_tell(s->manager, "READY=1");
         wait_for_end(s, server, signals);
     }
