@@ -8,8 +8,10 @@
 #include <sodium.h>
 
 #include "fuzz.h"
+#include "net/http_accept.h"
 #include "net/websocket.h"
 #include "server/call.h"
+#include "server/console.h"
 #include "server/server.h"
 
 #define FIELDS_MAX 64
@@ -137,6 +139,9 @@ static void check_http(struct call *c, struct http_request *q, struct str rest)
     (void)websocket_refuses(q, &status);
     (void)websocket_offers(q, "tidemark.v1");
     (void)websocket_offered(q, "bearer.");
+    (void)http_takes_gzip(http_field(q, "Accept-Encoding"));
+    (void)http_tag_is_known(http_field(q, "If-None-Match"), "\"x\"");
+    (void)console_is_address(q->path);
     c->route = route_find(c->arena, q->path, q->method, c->params, &methods);
     if (c->route && is_printable(q->path) && is_printable(q->query))
         check(c);

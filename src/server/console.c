@@ -7,7 +7,8 @@
 #include "server/console.h"
 
 #include <stdio.h>
-#include <strings.h>
+
+#include "net/http_accept.h"
 
 #define ASSETS "/assets/"
 #define PAGE "/"
@@ -83,65 +84,6 @@ static const struct console_file *file_at(struct str path)
     return NULL;
 }
 
-/* ---- what the client takes ---- */
-
-static bool is_word(struct str a, const char *word)
-{
-    return a.len == strlen(word) && strncasecmp(a.ptr, word, a.len) == 0;
-}
-
-/* "q=0", "q=0.000" */
-static bool is_refused(struct str parameter)
-{
-    if (parameter.len < 3 || strncasecmp(parameter.ptr, "q=", 2) != 0)
-        return false;
-    for (size_t i = 2; i < parameter.len; i++)
-        if (parameter.ptr[i] != '0' && parameter.ptr[i] != '.')
-            return false;
-    return true;
-}
-
-/* The bytes up to `c`, which are taken from *rest together with it. */
-static struct str take_until(struct str *rest, char c)
-{
-    const char *at = memchr(rest->ptr, c, rest->len);
-    struct str taken = {rest->ptr, at ? (size_t)(at - rest->ptr) : rest->len};
-    size_t n = taken.len + (at != NULL);
-
-    *rest = (struct str){rest->ptr + n, rest->len - n};
-    return str_trim(taken);
-}
-
-/* Accept-Encoding: "gzip, deflate, br;q=0.5". */
-static bool takes_gzip(struct str accept)
-{
-    bool any = false;
-
-    while (accept.len) {
-        struct str item = take_until(&accept, ','), name = take_until(&item, ';');
-        bool ok = !is_refused(str_trim(item));
-
-        if (is_word(name, "gzip"))
-            return ok;
-        any |= ok && is_word(name, "*");
-    }
-    return any;
-}
-
-/* If-None-Match: a list of tags, weak or not. */
-static bool is_known(struct str tags, const char *etag)
-{
-    while (tags.len) {
-        struct str tag = take_until(&tags, ',');
-
-        if (str_starts(tag, STR("W/")))
-            tag = (struct str){tag.ptr + 2, tag.len - 2};
-        if (str_eq(tag, STR("*")) || str_eq(tag, str_from(etag)))
-            return true;
-    }
-    return false;
-}
-
 /* ---- the answer ---- */
 
 struct fields {
@@ -176,7 +118,7 @@ static void answer_text(struct http_request *q, int status, struct str text)
 static void answer_file(struct http_request *q, const struct console_file *file)
 {
     struct fields f = {.n = 0};
-    bool zipped = file->gzip.ptr && takes_gzip(http_field(q, "Accept-Encoding"));
+    bool zipped = file->gzip.ptr && http_takes_gzip(http_field(q, "Accept-Encoding"));
     char etag[ETAG_SIZE];
 
     snprintf(etag, sizeof etag, "\"%.32s%s\"", file->digest, zipped ? "-gzip" : "");
@@ -186,7 +128,7 @@ static void answer_file(struct http_request *q, const struct console_file *file)
               str_starts(str_from(file->path), STR(ASSETS)) ? "public, max-age=31536000, immutable" : "no-cache");
     if (file->gzip.ptr)
         add_field(&f, "Vary", "Accept-Encoding");
-    if (is_known(http_field(q, "If-None-Match"), etag)) {
+    if (http_tag_is_known(http_field(q, "If-None-Match"), etag)) {
         http_answer_const(q, 304, NULL, STR(""), f.at);
         return;
     }
@@ -195,13 +137,15 @@ static void answer_file(struct http_request *q, const struct console_file *file)
     http_answer_const(q, 200, file->type, zipped ? file->gzip : file->plain, f.at);
 }
 
-bool console_answer(struct http_request *q)
+bool console_is_address(struct str path)
 {
-    bool place = is_place(q->path), asset = str_starts(q->path, STR(ASSETS));
-    const struct console_file *file = file_at(place ? STR(PAGE) : q->path);
+    return is_place(path) || str_starts(path, STR(ASSETS)) || str_eq(path, STR("/favicon.svg")) || file_at(path);
+}
 
-    if (!place && !asset && !file && !str_eq(q->path, STR("/favicon.svg")))
-        return false;
+void console_answer(struct http_request *q)
+{
+    const struct console_file *file = file_at(is_place(q->path) ? STR(PAGE) : q->path);
+
     if (q->method != HTTP_GET && q->method != HTTP_HEAD)
         answer_text(q, 405, STR("this address takes only: GET, HEAD\n"));
     else if (!console_is_there())
@@ -213,5 +157,4 @@ bool console_answer(struct http_request *q)
                     STR("There is no such file: it belongs to another version of the console. Load the page again.\n"));
     else
         answer_file(q, file);
-    return true;
 }

@@ -21,7 +21,9 @@ extern const struct console_file console_files[];
 
 bool console_is_there(void);
 
-/* Answers what is asked for of the console, whether it is there or not. False: the address is none of it. */
-bool console_answer(struct http_request *q);
+/* Whether it is one of the console, which may not be there. `path` as it came. */
+bool console_is_address(struct str path);
+/* Answers a request for such an address. */
+void console_answer(struct http_request *q);
 
 #endif

@@ -169,8 +169,13 @@ static bool begin(void *arg, struct http_request *q)
     c->if_match = http_field(q, "If-Match");
     c->idempotency_key = http_field(q, "Idempotency-Key");
     q->user = c;
-    if (!check_where(s, q) || console_answer(q) ||
-        (!is_open(q) && (!check_who(s, q, &c->caller) || !check_rate(s, q, &c->caller))) || !check_route(q, c) ||
+    if (!check_where(s, q))
+        return false;
+    if (console_is_address(q->path)) {
+        console_answer(q);
+        return false;
+    }
+    if ((!is_open(q) && (!check_who(s, q, &c->caller) || !check_rate(s, q, &c->caller))) || !check_route(q, c) ||
         !check_body_type(q, c->route))
         return false;
     if (c->route->flags & ROUTE_BYTES_IN)

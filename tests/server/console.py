@@ -484,21 +484,63 @@ def the_server_prints_a_url_and_nothing_else_of_it():
     t.done()
 
 
+class Kept:
+    """A server whose standard error goes elsewhere than to whoever looks now."""
+
+    def __init__(self, server, stderr, **env):
+        self.process = subprocess.Popen([CONSOLE_BIN, "--store", server.store, "serve", "--listen", "127.0.0.1:0"], env=dict(server.env, **env), stderr=stderr,
+                                        stdin=subprocess.DEVNULL)
+
+    def line(self, path):
+        """What it said of the console."""
+        until = time.monotonic() + 20
+        while True:
+            with open(path) as f:
+                lines = [line for line in f if "console" in line and line.endswith("\n")]
+            if lines:
+                break
+            want(time.monotonic() < until and self.process.poll() is None, True, "in time")
+            time.sleep(0.02)
+        self.end()
+        return lines[0]
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(20)
+
+
+ALONE = r"tidemark: console: http://127\.0\.0\.1:\d+/ \(`tidemark .*console` prints a URL that signs in\)\n"
+
+
 def what_is_kept_has_no_code():
     """A file, or the log of a service manager."""
     t = Server(binary=CONSOLE_BIN)
     t.stop()
-    with open(t.dir.name + "/said", "w+") as said:
-        p = subprocess.Popen([CONSOLE_BIN, "--store", t.store, "serve", "--listen", "127.0.0.1:0"], env=t.env, stderr=said, stdin=subprocess.DEVNULL)
-        until = time.monotonic() + 20
-        while "console" not in open(t.dir.name + "/said").read():
-            want(time.monotonic() < until and p.poll() is None, True, "in time")
-            time.sleep(0.02)
-        p.terminate()
-        p.wait(20)
-        text = open(t.dir.name + "/said").read()
-    want("code=" in text, False, text)
-    want(re.search(r"console: http://127\.0\.0\.1:\d+/ \(`tidemark .*console` prints a URL that signs in\)", text) is not None, True, text)
+    path = t.dir.name + "/said"
+    with open(path, "w") as said:
+        line = Kept(t, said).line(path)
+    want(re.fullmatch(ALONE, line) is not None, True, line)
+    for is_journal in (True, False):
+        ours, theirs = socket.socketpair()
+        st = os.fstat(theirs.fileno())
+        p = Kept(t, theirs, JOURNAL_STREAM="%d:%d" % (st.st_dev, st.st_ino + (0 if is_journal else 1)))
+        theirs.close()
+        with ours.makefile() as f:
+            line = next(line for line in f if "console" in line)
+        p.end()
+        ours.close()
+        want(re.fullmatch(ALONE, line) is not None, is_journal, line)
+        want("#code=" in line, not is_journal, line)
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(t.dir.name + "/notify")
+    p = subprocess.Popen([CONSOLE_BIN, "--store", t.store, "serve", "--listen", "127.0.0.1:0"], env=dict(t.env, NOTIFY_SOCKET=t.dir.name + "/notify"),
+                         stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    line = next(line for line in p.stderr if "console" in line)
+    p.terminate()
+    p.wait(20)
+    p.stderr.close()
+    manager.close()
+    want(re.fullmatch(ALONE, line) is not None, True, line)
     t.done()
 
 
