@@ -24,7 +24,8 @@ check 'it touches no store of the person' test ! -e data
 
 if command -v script >/dev/null; then
     mkfifo keys
-    TERM=xterm script -qec "stty cols 80; $TIDE_BUILD/examples/tidemark-demo" /dev/null >out <keys &
+    # With the console of the tests, whatever this build has.
+    TIDEMARK=$TIDE_BUILD/tests/tidemark-console TERM=xterm script -qec "stty cols 80; $TIDE_BUILD/examples/tidemark-demo" /dev/null >out <keys &
     demo=$!
     exec 3>keys
     wait_for grep -qs 'Enter alone' out
@@ -36,6 +37,10 @@ if command -v script >/dev/null; then
         "$(eval "$(sed -n 1p lines)" 2>/dev/null | json '$.sessions[0].session_id')|$(eval "$(sed -n 1p lines)" 2>/dev/null | json '$.sessions[0].outcome')"
     eval "timeout 20 $(sed -n 2p lines)" 2>/dev/null | head -n 2 >followed
     check_is 'the second follows everything from the beginning' 'id: 1|1' "$(head -n 1 followed)|$(grep -c '"session.created"' followed)"
+    page=$(tr -d '\r' <out | sed -n 's/^    \(http:.*\)#code=.*/\1/p')
+    check_is 'it offers the console' 1 "$(curl -s "$page" | grep -c '<title>')"
+    check_is 'whose code signs in' 201 "$(tr -d '\r' <out | sed -n 's/^    http:.*#code=\(.*\)/{"code":"\1"}/p' |
+        curl -s -o signed_in -w '%{http_code}' -H 'Content-Type: application/json' -d @- "${page}api/v1/signin")"
     check 'the server of this person is left alone' test ! -e state/tidemark/server.token
     echo >&3
     wait $demo
