@@ -19,7 +19,7 @@
  *   files_cache.c   heads, indexes and states that were kept      files_read.c    heads, events, checkpoints
  *   files_lease.c   leases, boots, heartbeats                     files_list.c    lists, the live ones
  *   files_replace.c   small files, whole or not at all              files_check.c   looking after it
- *   files_foreign.c sessions that others wrote                    files_sync.c    syncs of many files at once
+ *   files_foreign.c sessions that others wrote                
  *   files_acknowledged.c    acknowledged ends                             files_sync_trouble.c    syncs that failed, in all processes
  *   files_session_files.c   what people read beside a log
  *
@@ -36,6 +36,7 @@
 #include "store/files.h"
 #include "store/files_line.h"
 #include "store/batch_rules.h"
+#include "store/pool.h"
 
 #define FILES_VERSION 3
 #define FILES_PATH 1200
@@ -163,7 +164,7 @@ struct files_store {
     struct orphans orphans;
     struct spare_lease *spares[SPARES_MAX];
     size_t n_spares;
-    struct files_pool *pool;
+    struct pool *pool;    /* for writes and syncs of several files */
     const char *sweeping; /* folder that is swept now */
     bool names_due;       /* a log was found by a name that a power cut could take back */
     bool many;            /* that is seen to when all of them were looked at */
@@ -380,13 +381,6 @@ bool files_lock(struct files_store *s, struct tide_err *err);
 void files_commit(struct store *store, struct batch *list);
 bool files_is_due(struct store *store);
 void files_maintain(struct store *store);
-
-/* ---- files_sync.c */
-struct files_pool *pool_new(struct env *env);
-void pool_free(struct files_pool *p);
-/* For each of 0 … n-1, side by side; over on return. */
-typedef void pool_fn(void *arg, size_t i);
-void pool_each(struct files_pool *p, size_t n, pool_fn *fn, void *arg);
 
 /* ---- files_read.c, files_list.c, files_check.c: the calls of store.h */
 enum tide_code files_head(struct store *, struct str id, struct head *ret, struct tide_err *err);

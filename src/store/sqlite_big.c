@@ -22,7 +22,8 @@
 #include "store/sqlite_db.h"
 
 #define REF_SIZE (24 + DIGEST_SIZE)
-#define REFS_MAX 1024 /* values taken out of one body; the rest stays in it */
+#define REFS_MAX 1024                  /* values taken out of one body; the rest stays in it */
+#define SHARED_MIN ((size_t)256 << 10) /* a body whose digest is worth waking a thread for */
 
 struct cutting {
     struct sqlite_store *s;
@@ -149,31 +150,68 @@ static bool can_seal(const struct sqlite_store *s)
     return s->base.origin.user.len > 0;
 }
 
-int big_store(struct sqlite_store *s, struct arena *a, struct str session, const struct event *ev,
+/* An event on its way into its row. */
+struct storing {
+    struct cutting cut;
+    struct arena *arena;
+    struct str session;
+    struct event *ev;
+    const unsigned char *before;
+    int rc;
+};
+
+/* Whose SQLite this is waits until it is over. */
+static void cut_body(struct storing *st)
+{
+    struct json *json;
+
+    st->rc = json_parse(st->arena, st->cut.body, NULL, &json, NULL, NULL)
+                 ? SQLITE_MISUSE /* bodies are checked before they come here */
+                 : cut_members(&st->cut, json, 0);
+}
+
+static void store_share(void *arg, size_t i)
+{
+    struct storing *st = arg;
+
+    if (i == 0)
+        cut_body(st);
+    else
+        event_digest(st->ev->digest, &st->cut.s->base.key, st->before, st->session, st->ev);
+}
+
+int big_store(struct sqlite_store *s, struct arena *a, struct str session, struct event *ev,
               const unsigned char before[DIGEST_SIZE], struct str *ret_stored, struct str *ret_refs)
 {
     struct str body = ev->body;
-    struct cutting c = {
-        .s = s, .body = body, .out = BUF_INIT(body.len * 2 + 4096), .refs = BUF_INIT(REFS_MAX * REF_SIZE + MAC_SIZE)};
+    struct storing st = {.cut = {.s = s,
+                                 .body = body,
+                                 .out = BUF_INIT(body.len * 2 + 4096),
+                                 .refs = BUF_INIT(REFS_MAX * REF_SIZE + MAC_SIZE)},
+                         .arena = a,
+                         .session = session,
+                         .ev = ev,
+                         .before = before};
+    struct cutting *c = &st.cut;
     unsigned char seal[MAC_SIZE];
-    struct json *json;
-    int rc;
 
-    if (json_parse(a, body, NULL, &json, NULL, NULL))
-        return SQLITE_MISUSE; /* bodies are checked before they come here */
-    rc = cut_members(&c, json, 0);
-    if (!rc && c.n) {
-        buf_add(&c.out, body.ptr + c.copied, body.len - c.copied);
+    if (body.len >= SHARED_MIN)
+        pool_each(s->pool, 2, store_share, &st);
+    else
+        for (size_t i = 0; i < 2; i++)
+            store_share(&st, i);
+    if (!st.rc && c->n) {
+        buf_add(&c->out, body.ptr + c->copied, body.len - c->copied);
         if (can_seal(s)) {
-            seal_of(s, session, ev, before, buf_view(&c.out), buf_view(&c.refs), seal);
-            buf_add(&c.refs, seal, MAC_SIZE);
+            seal_of(s, session, ev, before, buf_view(&c->out), buf_view(&c->refs), seal);
+            buf_add(&c->refs, seal, MAC_SIZE);
         }
-        *ret_stored = arena_dup(a, buf_view(&c.out));
-        *ret_refs = arena_dup(a, buf_view(&c.refs));
+        *ret_stored = arena_dup(a, buf_view(&c->out));
+        *ret_refs = arena_dup(a, buf_view(&c->refs));
     }
-    buf_done(&c.out);
-    buf_done(&c.refs);
-    return rc;
+    buf_done(&c->out);
+    buf_done(&c->refs);
+    return st.rc;
 }
 
 bool big_is_sealed(const struct sqlite_store *s, struct str session, const struct event *ev,

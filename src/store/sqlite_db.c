@@ -415,6 +415,7 @@ static void sqlite_close_store(struct store *store)
     free(s->pending.events);
     free(s->pending.heads);
     queue_done(s);
+    pool_free(s->pool);
     if (s->mark)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);
@@ -492,6 +493,7 @@ static struct sqlite_store *sqlite_new(const char *path, const struct tide_store
     orphans_init(&s->orphans);
     holders_init(&s->holders, env);
     queue_init(&s->queue);
+    s->pool = pool_new(env);
     return s;
 }
 

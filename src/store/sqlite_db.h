@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "store/holder.h"
 #include "store/orphan_leases.h"
+#include "store/pool.h"
 #include "store/sqlite_queue.h"
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
@@ -162,6 +163,7 @@ struct sqlite_store {
     unsigned char value_key[SHORT_KEY_SIZE]; /* of names and seals of big values: the user's own is mixed in */
 
     /* The writer's. */
+    struct pool *pool;      /* for big values */
     struct pending pending; /* rows of the transaction under way */
     struct map heads;       /* session id -> struct whead */
     int64_t data_version, last_pos;
@@ -380,8 +382,8 @@ enum tide_code sqlite_live(struct store *, int64_t until_ms, store_live_fn *fn, 
                            struct tide_err *err);
 
 /* sqlite_big.c: values over STORE_BIG_VALUE, stored once by content. */
-/* Of an event that has its digest; nothing is returned where no value is big. */
-int big_store(struct sqlite_store *s, struct arena *a, struct str session, const struct event *ev,
+/* Sets the event's digest as well; nothing is returned where no value is big. */
+int big_store(struct sqlite_store *s, struct arena *a, struct str session, struct event *ev,
               const unsigned char before[DIGEST_SIZE], struct str *ret_stored, struct str *ret_refs);
 /* *ret_named: each value is what its name says; with the seal, it is then the body that has the event's digest. */
 int big_load(struct sqlite_store *s, struct conn *c, struct arena *a, struct str stored, struct str refs, size_t max,

@@ -124,13 +124,14 @@ static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct 
         ev->epoch = w->h.epoch;
     }
     memcpy(before, w->h.digest, DIGEST_SIZE);
-    event_digest(ev->digest, &s->base.key, before, str_from(w->h.id), ev);
-    if (prove)
-        origin_prove(&ev->proof, &s->base.origin, str_from(w->h.id), ev);
     if (ev->body.len > STORE_BIG_VALUE)
         rc = big_store(s, &t->arena, str_from(w->h.id), ev, before, &row.body, &row.refs);
+    else
+        event_digest(ev->digest, &s->base.key, before, str_from(w->h.id), ev);
     if (rc)
         return rc;
+    if (prove)
+        origin_prove(&ev->proof, &s->base.origin, str_from(w->h.id), ev);
     pending_event_add(s, &row);
     memcpy(w->h.digest, ev->digest, DIGEST_SIZE);
     w->h.last_seq = ev->seq;

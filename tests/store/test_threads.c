@@ -259,6 +259,69 @@ static void watchers_come_and_go_in_every_thread(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- big values ---------------------------------------------------------------------------------------------- */
+
+enum { BIG_ROUNDS = SLOW_BUILD ? 3 : 6, BIG_BYTES = 300 << 10, BIG_KINDS = 3 };
+
+/* One of a few that all threads append: some are stored already when another thread brings them. */
+static char *big_body(int kind)
+{
+    size_t len = (size_t)BIG_BYTES * (size_t)(kind + 1), head;
+    char *body = mem_alloc(len + 64);
+
+    head = (size_t)snprintf(body, 64, "{\"content\":\"%d", kind);
+    memset(body + head, 'a' + kind, len);
+    memcpy(body + head + len, "\"}", 3);
+    return body;
+}
+
+struct wanted {
+    const char *body;
+    bool same;
+};
+
+static int compare_body(void *arg, const struct tide_event *ev)
+{
+    struct wanted *w = arg;
+
+    w->same = ev->body_len == strlen(w->body) && memcmp(ev->body, w->body, ev->body_len) == 0;
+    return 0;
+}
+
+/* Their digests are computed beside the rest; a reader compares them, as nobody's key seals them here. */
+static void *append_big_values(void *arg)
+{
+    struct worker *w = arg;
+    tide_session *s = NULL;
+    char id[32];
+
+    snprintf(id, sizeof id, "big%d", w->number);
+    MUST(w, tide_session_create(w->f->store, id, NULL, &s, &w->err));
+    for (int i = 0; i < BIG_ROUNDS && !w->failed_line; i++) {
+        AUTO(mem_freep) char *body = big_body((w->number + i) % BIG_KINDS);
+        struct tide_new_event ev = {"message.user", body, 0};
+        struct wanted want = {.body = body};
+        int64_t seq = 0;
+
+        MUST(w, tide_session_append(s, 0, &ev, 1, &seq, &w->err));
+        MUST(w, tide_session_read(s, 0, seq, seq, compare_body, &want, &w->err));
+        if (!want.same && !w->failed_line)
+            w->failed_line = __LINE__;
+    }
+    w->want = 1 + BIG_ROUNDS;
+    tide_session_close(s);
+    return NULL;
+}
+
+static void big_values_of_all_threads_are_what_they_were(void **state)
+{
+    struct fixture *f = *state;
+    struct worker workers[THREADS];
+
+    run_threads(f, append_big_values, workers);
+    verify_all(f, workers, "big");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +329,7 @@ int main(void)
         CASE(every_completion_is_handed_out_once),
         CASE(inputs_of_all_threads_arrive_beside_the_holders_events),
         CASE(watchers_come_and_go_in_every_thread),
+        CASE(big_values_of_all_threads_are_what_they_were),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same for many files at once: writes and syncs. A disk takes the flushes of several files together when they come together:
- * sixteen threads that wait are enough for that, and one file is the caller's own work. Where nothing may start a thread they go one
+ * The same for several files or parts of an event at once: writes, syncs, digests. A disk takes the flushes of several files together
+ * when they come together: sixteen threads that wait are enough for that, and the first share is the caller's own work. Where nothing may start a thread they go one
  * by one. Which of them is next is a counter, not a lock: with a lock for every file the threads would wait for each other.
  */
 #include <stdatomic.h>
 
 #include "base/invariant.h"
 #include "base/thread.h"
-#include "store/files_store.h"
+#include "base/mem.h"
+#include "env/env.h"
+#include "store/pool.h"
 
 #define THREADS 16
 
-struct files_pool {
+struct pool {
     struct env *env;
     pthread_mutex_t turn; /* of one who asks: commits and readers come at the same time */
     pthread_mutex_t mu;   /* of what follows, but for `next` */
@@ -26,9 +28,9 @@ struct files_pool {
     atomic_size_t next;
 };
 
-struct files_pool *pool_new(struct env *env)
+struct pool *pool_new(struct env *env)
 {
-    struct files_pool *p = mem_zero(sizeof *p);
+    struct pool *p = mem_zero(sizeof *p);
 
     p->env = env;
     pthread_mutex_init(&p->turn, NULL);
@@ -38,7 +40,7 @@ struct files_pool *pool_new(struct env *env)
     return p;
 }
 
-static void work_share(struct files_pool *p)
+static void work_share(struct pool *p)
 {
     for (size_t i; (i = atomic_fetch_add(&p->next, 1)) < p->n;)
         p->fn(p->arg, i);
@@ -46,7 +48,7 @@ static void work_share(struct files_pool *p)
 
 static void *run_worker(void *arg)
 {
-    struct files_pool *p = arg;
+    struct pool *p = arg;
 
     pthread_mutex_lock(&p->mu);
     while (!p->stopping) {
@@ -65,7 +67,7 @@ static void *run_worker(void *arg)
     return NULL;
 }
 
-static void share_work(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
+static void share_work(struct pool *p, size_t n, pool_fn *fn, void *arg)
 {
     size_t helpers = n - 1 < THREADS ? n - 1 : THREADS;
 
@@ -90,7 +92,7 @@ static void share_work(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
     pthread_mutex_unlock(&p->turn);
 }
 
-void pool_each(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
+void pool_each(struct pool *p, size_t n, pool_fn *fn, void *arg)
 {
     if (n > 1 && p->env->threads) {
         share_work(p, n, fn, arg);
@@ -100,7 +102,7 @@ void pool_each(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
         fn(arg, i);
 }
 
-void pool_free(struct files_pool *p)
+void pool_free(struct pool *p)
 {
     if (!p)
         return;
