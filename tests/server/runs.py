@@ -81,6 +81,21 @@ def an_accepted_prompt_survives_the_server():
 
 
 def the_eleventh_message_in_the_queue_is_refused():
+def what_ran_when_the_server_died_goes_on_with_the_next():
+    s = Server()
+    del s.env["TIDEMARK_AUTO_RESUME"]  # nobody says what to resume
+    s.kill()
+    s.start()
+    one = chat(s, [{"text": "first"}, {"text": "second", "delay_ms": 700}])
+    want(s.api("POST", "/sessions/%s/messages" % one, {"content": "and now?"}).status, 202)
+    until(lambda: status(s, one) == "running")
+    s.kill()
+    s.start()
+    until(lambda: said(s, one, "assistant") == ["first", "second"] and status(s, one) == "idle")
+    want("run.interrupted" in [e["kind"] for e in s.api("GET", "/sessions/%s/log" % one).json["events"]], True)
+    s.done()
+
+
     s = Server()
     one = s.session()
     for i in range(10):
@@ -150,3 +165,4 @@ case("an answer continues a program", an_answer_continues_a_program)
 case("a program outlives the server", a_program_outlives_the_server)
 case("sleeps end when they are due", sleeps_end_when_they_are_due)
 end()
+case("what ran when the server died goes on with the next", what_ran_when_the_server_died_goes_on_with_the_next)
