@@ -357,6 +357,7 @@ static void take_start(struct active *a, const struct order *o)
         program->argv = dup_list(m, program->argv);
         program->cwd = arena_text(m, program->cwd);
         program->env = arena_text(m, program->env);
+        program->set = arena_dup(m, program->set);
         a->program = program;
     }
     if (o->graph) {
@@ -392,6 +393,7 @@ void active_take_order(struct active *a, const struct order *o)
     ask->request = &a->request;
     ask->queue_max = o->queue_max;
     a->until_parked = o->until_parked;
+    a->expect_seq = o->expect_seq;
     a->message = arena_text(m, o->message);
     buf_add_str(&a->core.memory, o->memory);
     take_start(a, o);

@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "base/invariant.h"
 #include "engine/housekeeping.h"
+#include "engine/resume.h"
 #include "engine/shapes.h"
 #include "server/idempotency.h"
 #include "server/server.h"
@@ -360,9 +361,7 @@ enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, 
     if (tide_session_open(c->server->store, id, flags, &c->session, err))
         return err->code;
     if (seq >= 0 && seq != tide_session_last_seq(c->session))
-        return tide_fail_session(err, TIDE_CONFLICT, tide_session_id(c->session),
-                                 "is at %lld, not at %lld: read what is new, then try again",
-                                 (long long)tide_session_last_seq(c->session), (long long)seq);
+        return refuse_moved(tide_session_id(c->session), tide_session_last_seq(c->session), seq, err);
     *ret = c->session;
     return TIDE_OK;
 }

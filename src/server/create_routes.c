@@ -179,12 +179,15 @@ static enum tide_code set_memory(struct call *c, tide_session *session, struct t
     AUTO(buf_done) struct buf body = BUF_INIT(ANSWER_MAX);
     struct str set = call_json(c, "set");
     struct json_out o = json_out_to(&body);
+    struct cause by = {.by = ""}; /* the request is known by what begins */
     struct tide_new_event event;
 
     if (!set.len)
         return TIDE_OK;
+    memcpy(by.by, c->request.by, sizeof by.by);
     json_out_begin(&o, '{');
     json_out_kraw(&o, STR("values"), set);
+    cause_put(&o, &by);
     json_out_end(&o, '}');
     event = (struct tide_new_event){"memory.set", buf_cstr(&body), body.len};
     return tide_session_append(session, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, &event, 1, NULL, err);
@@ -346,7 +349,8 @@ static enum tide_code run_program(struct call *c, const struct tide_session_info
     if (find_program(c, name, &program, err))
         return err->code;
     program.anew = call_on(c, "new_run");
-    return set_memory(c, c->session, err) ? err->code : start_run(c, &order, START_THERE, err);
+    program.set = call_json(c, "set"); /* only if it begins */
+    return start_run(c, &order, START_THERE, err);
 }
 
 static enum tide_code run_graph(struct call *c, const struct tide_session_info *info, struct tide_err *err)

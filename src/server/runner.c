@@ -87,6 +87,8 @@ static struct active *active_of_turn(struct runner *r, const struct fair_turn *t
         a->handle = turn->handle;
     }
     if (a) {
+        if (!code && a->expect_seq && a->expect_seq != look.last_seq)
+            (void)!refuse_moved(a->id, look.last_seq, a->expect_seq, err);
         a->kind = look.kind;
         a->last_seq = look.last_seq;
         a->task = turn->task;

@@ -195,10 +195,11 @@ static int put_event(void *arg, const struct tide_event *e)
 static void write_events(struct json_out *o, void *arg)
 {
     struct reading *p = arg;
-    enum tide_code code;
+    enum tide_code code = TIDE_OK;
 
     p->o = o;
-    code = tide_session_read(p->session, p->flags, p->page.last_seq + 1, p->to, put_event, p, p->err);
+    if (p->page.last_seq < INT64_MAX)
+        code = tide_session_read(p->session, p->flags, p->page.last_seq + 1, p->to, put_event, p, p->err);
     p->code = code ? code : p->code;
 }
 

@@ -134,6 +134,8 @@ def what_is_not_there_is_not_found():
 
 
 def positions_and_cursors_are_checked():
+    for after in ("1", "99", "9223372036854775806", "9223372036854775807"):
+        want(s.api("GET", "/sessions/one/log?after=" + after).json, {"events": [], "last_seq": int(after)})
     rows = [("/sessions/one/log?after=99", 200), ("/sessions/one/log?after=99999999999", 200), ("/sessions/one/state?at=99", 404), ("/sessions/one/usage?at=99", 404),
             ("/sessions/one/state?at=x", 404), ("/sessions/one/checkpoints/nothing", 404), ("/sessions?after=nonsense", 400), ("/sessions?after=%s" % ("9" * 400), 400),
             ("/sessions/one/runs/run_nothing", 404), ("/tasks/t/sessions/one", 404), ("/tasks/other/sessions/one", 404), ("/sessions/one/transcript?at=99", 400)]
