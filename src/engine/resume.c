@@ -392,7 +392,7 @@ static enum tide_code queue_once(tide_store *store, const char *session, const s
 {
     const int64_t max = limits->max, expect = limits->expect_seq;
     tide_session *s = NULL;
-    enum tide_code code = tide_session_open(store, session, TIDE_SESSION_APPEND, &s, err);
+    enum tide_code code = tide_session_open(store, session, TIDE_SESSION_APPEND | TIDE_SESSION_WHOLE, &s, err);
 
     code = code ? code : tide_session_check_trust(s, err);
     if (!code && expect && tide_session_last_seq(s) != expect)

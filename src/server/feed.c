@@ -312,7 +312,7 @@ static enum tide_code find_end_of_session(struct feed *f, const char *id, int64_
 {
     tide_session *session;
 
-    if (tide_session_open(f->store, id, TIDE_SESSION_READ, &session, err))
+    if (tide_session_open(f->store, id, TIDE_SESSION_WHOLE, &session, err))
         return err->code;
     *ret = tide_session_last_seq(session);
     tide_session_close(session);

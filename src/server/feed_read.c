@@ -37,7 +37,7 @@ static char *read_task(struct feed *f, const char *session_id)
     struct tide_err err;
     char *task = NULL;
 
-    if (!tide_session_open(f->store, session_id, TIDE_SESSION_READ, &session, &err) &&
+    if (!tide_session_open(f->store, session_id, TIDE_SESSION_WHOLE, &session, &err) &&
         !tide_session_get_info(session, &info, &err))
         task = mem_dup(str_from(info->task_id));
     tide_session_close(session);
@@ -238,7 +238,7 @@ static void send_statuses(struct feed *f)
         struct tide_err err;
 
         if ((feed_followers_of(f, e->key) || f->all) &&
-            !tide_session_open(f->store, e->key, TIDE_SESSION_READ, &session, &err))
+            !tide_session_open(f->store, e->key, TIDE_SESSION_WHOLE, &session, &err))
             (void)!session_show_next(session, show_row, &s, &err);
         tide_session_close(session);
     }
@@ -398,7 +398,7 @@ static bool catch_up_session(struct feed *f, struct follower *one, bool *ret_don
     bool stays = true;
     int64_t head;
 
-    *ret_code = tide_session_open(f->store, one->session_id, TIDE_SESSION_READ, &session, err);
+    *ret_code = tide_session_open(f->store, one->session_id, TIDE_SESSION_WHOLE, &session, err);
     if (*ret_code == TIDE_NOT_FOUND) {
         *ret_code = TIDE_OK;
         return end_session(f, one);

@@ -28,7 +28,7 @@ static void look_at_session(struct call *c, struct arena *a, const char *id, boo
     const struct tide_session_info *info;
     struct tide_err ignored;
 
-    if (tide_session_open(c->server->store, id, TIDE_SESSION_READ, &session, &ignored) ||
+    if (tide_session_open(c->server->store, id, TIDE_SESSION_WHOLE, &session, &ignored) ||
         tide_session_get_info(session, &info, &ignored))
         return;
     if (!ret->run_id && info->run_id)
@@ -102,9 +102,8 @@ static enum tide_code queue_message(struct call *c, struct command_result *ret, 
     char queue_id[QUEUE_ID_SIZE];
 
     buf_add_str(&content, call_json(c, "content"));
-    if (expected_seq(c, &limits.expect_seq, err) ||
-        send_queue(c->server->store, c->params[0].ptr, buf_view(&content), &c->request, &limits, queue_id, &ret->seq,
-                   err))
+    if (expected_seq(c, &limits.expect_seq, err) || send_queue(c->server->store, c->params[0].ptr, buf_view(&content),
+                                                               &c->request, &limits, queue_id, &ret->seq, err))
         return err->code;
     ret->session_id = c->params[0].ptr;
     ret->queue_id = arena_dup(c->arena, str_from(queue_id)).ptr;

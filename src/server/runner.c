@@ -54,7 +54,7 @@ static enum tide_code look_at_session(struct runner *r, const char *id, struct l
 {
     const struct tide_session_info *info;
     tide_session *session = NULL;
-    enum tide_code code = tide_session_open(r->store, id, TIDE_SESSION_READ, &session, err);
+    enum tide_code code = tide_session_open(r->store, id, TIDE_SESSION_WHOLE, &session, err);
 
     code = code ? code : tide_session_get_info(session, &info, err);
     if (!code)

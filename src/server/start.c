@@ -117,7 +117,7 @@ static void drop_session(struct starting *s)
     bool unused;
 
     if (!(s->flags & START_MADE) ||
-        tide_session_open(s->c->server->store, s->session_id, TIDE_SESSION_READ, &session, &ignored))
+        tide_session_open(s->c->server->store, s->session_id, TIDE_SESSION_WHOLE, &session, &ignored))
         return;
     unused = !tide_session_get_info(session, &info, &ignored) && !info->run_id && !info->holder;
     tide_session_close(session);
@@ -153,7 +153,8 @@ static enum tide_code queue_message(struct starting *s, const char *message, str
     int64_t seq;
 
     json_quote(&content, str_from(message));
-    if (send_queue(s->c->server->store, s->session_id, buf_view(&content), &s->c->request, &limits, queue_id, &seq, err))
+    if (send_queue(s->c->server->store, s->session_id, buf_view(&content), &s->c->request, &limits, queue_id, &seq,
+                   err))
         return err->code;
     start_reply(s->c, s->session_id, NULL, queue_id, seq);
     return TIDE_OK;
