@@ -22,11 +22,11 @@ struct follower {
 
     bool catching_up;
     int64_t behind_ms; /* since when, while it is */
-    bool unsure;     /* whether its session is still the one that it began with */
-    int64_t made_ms; /* when that was made */
-    bool begun;      /* where it begins is settled */
-    bool status_due; /* what it has missed may have changed the status of its session */
-    bool listing;    /* every session comes as a status first, from the cursor on */
+    bool unsure;       /* whether its session is still the one that it began with */
+    int64_t made_ms;   /* when that was made */
+    bool begun;        /* where it begins is settled */
+    bool status_due;   /* what it has missed may have changed the status of its session */
+    bool listing;      /* every session comes as a status first, from the cursor on */
     char cursor[TIDE_ID_SIZE + 24];
     int64_t moved_ms; /* when it was last seen to take something */
     size_t pending;

@@ -209,8 +209,7 @@ static enum tide_code take_options(struct serving *s, struct tide_err *err)
         cli_store_url(s->cli, &s->url, err))
         return err->code;
     s->opt.runs.url = buf_cstr(&s->url);
-    return scheduler_automatic(args_text(args, "auto-resume"), config, true, AUTO_LIVE,
-                               &s->opt.runs.automatic, err);
+    return scheduler_automatic(args_text(args, "auto-resume"), config, true, AUTO_LIVE, &s->opt.runs.automatic, err);
 }
 
 /* ---- while it serves ---- */
