@@ -369,6 +369,18 @@ static enum tide_code run_graph(struct call *c, const struct tide_session_info *
     return start_run(c, &order, START_THERE, err);
 }
 
+/* Which fields mean something to a run of this kind. */
+static enum tide_code check_run_fields(struct call *c, enum tide_session_kind kind, const char *fields,
+                                       struct tide_err *err)
+{
+    for (const struct field *f = run_body; f->name; f++)
+        if (call_json(c, f->name).len && !is_listed(fields, f->name))
+            return refuse_field(
+                err, f->name,
+                arena_printf(c->arena, "means nothing to a session of kind %s", tide_session_kind_name(kind)));
+    return TIDE_OK;
+}
+
 /* By what the session is; one in which nothing ran yet becomes what is asked for. */
 static enum tide_code start(struct call *c, struct tide_err *err)
 {
@@ -381,11 +393,11 @@ static enum tide_code start(struct call *c, struct tide_err *err)
         return err->code;
     is_new = info->kind == TIDE_KIND_LOG && !info->run_id;
     if (info->kind == TIDE_KIND_CHAT)
-        return run_chat(c, info, err);
+        return check_run_fields(c, info->kind, "prompt", err) ? err->code : run_chat(c, info, err);
     if (info->kind == TIDE_KIND_PROGRAM || (is_new && call_text(c, "program")))
-        return run_program(c, info, err);
+        return check_run_fields(c, info->kind, "program new_run set", err) ? err->code : run_program(c, info, err);
     if (info->kind == TIDE_KIND_GRAPH || (is_new && (call_text(c, "graph") || call_text(c, "graph_digest"))))
-        return run_graph(c, info, err);
+        return check_run_fields(c, info->kind, "graph graph_digest set", err) ? err->code : run_graph(c, info, err);
     return tide_fail_session(
         err, TIDE_INVALID, info->id,
         "is of kind %s: name a program or a graph that it has not run yet, or make another session",

@@ -260,7 +260,13 @@ static enum tide_code check_options(struct call *c, tide_session *session, const
     for (size_t i = 0; i < n; i++)
         if (is_given(c, resume_option_name(i)))
             *given++ = resume_option_name(i);
-    return resume_kind(session, &ask, &ignored, err);
+    if (resume_kind(session, &ask, &ignored, err))
+        return err->code;
+    if ((o->reuse_effects || o->redo_effects) && !o->checkpoint && !o->fallback)
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT,
+                            o->reuse_effects ? "reuse_effects" : "redo_effects",
+                            ": only with a checkpoint does anything happen again");
+    return TIDE_OK;
 }
 
 static enum tide_code resume(struct call *c, struct tide_err *err)

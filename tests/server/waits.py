@@ -202,6 +202,9 @@ def what_means_nothing_to_a_kind_is_refused_by_name():
             value = {"checkpoint": "1", "set": {"a": 1}, "retry": ["x"], "happened": ["x"]}.get(name, True)
             a = s.api("POST", "/sessions/%s/resume" % one, {name: value})
             want((a.status, a.json["error"]["error"], a.json["error"]["detail"]["name"]), (400, "INVALID", name), a.bytes)
+    for one, body in ((chat, {"program": "x"}), (chat, {"prompt": "x", "set": {"a": 1}}), ("options", {"prompt": "x"}), ("options", {"graph": "x"})):
+        a = s.api("POST", "/sessions/%s/runs" % one, body)
+        want((a.status, a.json["error"]["detail"]["name"] in body), (400, True), a.bytes)
     want(status("options"), "waiting")
     a = s.api("POST", "/sessions/options/answer", {"input": "yes", "reason": "why not"})
     want(a.status, 202, a.bytes)
@@ -215,6 +218,8 @@ def a_graph_that_waits_again_is_no_failure():
     want(s.api("POST", "/sessions", {"kind": "graph", "graph": "ask.json", "session_id": "graph"}).status, 201)
     parked = lambda: s.api("GET", "/sessions/graph").json
     until(lambda: (parked()["status"], parked()["holder"]) == ("waiting", None))
+    a = s.api("POST", "/sessions/graph/resume", {"redo_effects": True})
+    want((a.status, a.json["error"]["detail"]["name"]), (400, "redo_effects"), a.bytes)
     for body in ({"content": "what?"}, {"content": "what?", "wait": True}):
         a = s.api("POST", "/sessions/graph/messages", body)
         want((a.status, a.json["session_id"], a.json["run_id"][:4]), (202, "graph", "run_"), a.bytes)
