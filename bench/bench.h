@@ -40,6 +40,9 @@ void make_session(tide_store *store, const char *id, int64_t n, int64_t every);
 /* So many finished sessions of two events, s000000 and on, by threads that share commits. */
 void fill_store(tide_store *store, int sessions);
 
+/* A process that begins n runs and is killed. `round`: another one each time. */
+void interrupt_runs(const struct bench *b, const char *name, int round, int n);
+
 /* One line of the table: what, measured, beside what limit, the ratio, what it must be, whether it is. */
 void row(const char *what, const char *measured, const char *beside, double ratio, const char *relation, double bound);
 int rows_failed(void);

@@ -14,8 +14,7 @@
 #define ROUNDS 5
 #define INTERRUPTED 1000
 
-/* Begins runs and is killed. */
-static void interrupt_runs(const struct bench *b, const char *name, int round, int n)
+void interrupt_runs(const struct bench *b, const char *name, int round, int n)
 {
     int status;
     pid_t pid = fork();

@@ -450,6 +450,7 @@ enum tide_session_flags {
     TIDE_SESSION_APPEND = 1, /* may append: the first append takes the lease in its own commit */
     TIDE_SESSION_CLAIM = 2,  /* with APPEND: take the lease now; TIDE_HELD names the holder */
     TIDE_SESSION_LOG = 4,    /* without APPEND, for tide_session_read() alone: also what is whole before damage */
+    TIDE_SESSION_WHOLE = 8,  /* by its whole id: no prefix */
 };
 
 /* Opens a session by id or unique id prefix. TIDE_NOT_FOUND, TIDE_AMBIGUOUS. */

@@ -43,6 +43,8 @@ struct remote {
     const char *method; /* of the request */
     struct buf target, body;
     struct json_out json;
+    size_t id_at, id_len;       /* of the session in the target; len 0: it names none */
+    const char *prefix, *whole; /* what was given for the id of a session, and the id; NULL: not known */
     bool has_query, has_body;
     char key[KEY_SIZE];
     bool met;        /* it has answered: if it is gone, it may come back */
@@ -217,9 +219,14 @@ void remote_begin_at(struct remote *r, const char *method, const char *const *se
     buf_clear(&r->target);
     buf_clear(&r->body);
     buf_add_str(&r->target, STR(ROOT));
-    for (; *segments; segments++) {
+    r->id_len = 0;
+    for (size_t i = 0; segments[i]; i++) {
+        bool is_id = i == 1 && strcmp(segments[0], "sessions") == 0;
+
         buf_add_char(&r->target, '/');
-        add_escaped(&r->target, *segments);
+        r->id_at = is_id ? r->target.len : r->id_at;
+        add_escaped(&r->target, is_id && r->whole && strcmp(segments[1], r->prefix) == 0 ? r->whole : segments[i]);
+        r->id_len = is_id ? r->target.len - r->id_at : r->id_len;
     }
     randombytes_buf(random, sizeof random);
     hex_encode(r->key, random, sizeof random);
@@ -407,20 +414,85 @@ static enum tide_code take_answer(struct remote *r, struct arena *a, const struc
     return TIDE_OK;
 }
 
-static enum tide_code ask_into(struct remote *r, struct arena *a, enum remote_patience patience,
+static enum tide_code ask_once(struct remote *r, struct arena *a, enum remote_patience patience,
                                const struct json **ret, struct tide_err *err)
 {
     struct http_ask ask = {.answer_ms = patience == REMOTE_SOON ? ANSWER_MS : 0};
     struct http_reply reply;
+    enum tide_code code = send_request(r, &ask, &reply, err);
+
+    code = code ? code : take_answer(r, a, &reply, ret, err);
+    http_reply_done(&reply);
+    return code;
+}
+
+/* ---- a prefix in place of an id: ids are whole in an address ---- */
+
+/* What the request named is no session. */
+static bool names_no_session(const struct remote *r, const struct tide_err *err)
+{
+    const char *asked = err->detail.session_id;
+
+    return err->code == TIDE_NOT_FOUND && err->detail.subject == TIDE_SUBJECT_SESSION && r->id_len &&
+           strlen(asked) == r->id_len && memcmp(r->target.ptr + r->id_at, asked, r->id_len) == 0;
+}
+
+static enum tide_code find_whole(struct remote *r, const char *prefix, const char **ret, struct tide_err *err)
+{
+    const struct json *v;
+
+    remote_begin(r, "GET", "resolve");
+    remote_param(r, "prefix", prefix);
+    if (ask_once(r, &r->arena, REMOTE_SOON, &v, err))
+        return err->code;
+    *ret = arena_dup(&r->arena, json_get_text(&r->arena, v, STR("session_id"))).ptr;
+    return str_is_id(str_from(*ret)) ? TIDE_OK : no_answer(r, 200, err);
+}
+
+/* The request again, with the whole id. Where there is none, or the server does not know, the failure stays; where there are more, they are named. */
+static bool make_whole(struct remote *r, struct tide_err *err)
+{
+    const char *prefix = arena_dup(&r->arena, str_from(err->detail.session_id)).ptr, *method = r->method, *whole = NULL;
+    struct buf target = r->target, body = r->body;
+    size_t at = r->id_at, len = r->id_len;
+    struct tide_err why = {0};
+    enum tide_code code;
+    char key[KEY_SIZE];
+
+    memcpy(key, r->key, sizeof key);
+    r->target = (struct buf)BUF_INIT(TARGET_MAX);
+    r->body = (struct buf)BUF_INIT(BODY_MAX);
+    code = find_whole(r, prefix, &whole, &why);
+    buf_clear(&r->target);
+    buf_done(&r->body);
+    r->body = body;
+    r->method = method;
+    memcpy(r->key, key, sizeof key);
+    if (!code) {
+        buf_add(&r->target, target.ptr, at);
+        buf_add_str(&r->target, str_from(whole));
+        buf_add(&r->target, target.ptr + at + len, target.len - at - len);
+        r->prefix = prefix;
+        r->whole = whole;
+    } else if (code == TIDE_AMBIGUOUS) {
+        *err = why;
+    }
+    buf_done(&target);
+    return !code;
+}
+
+static enum tide_code ask_into(struct remote *r, struct arena *a, enum remote_patience patience,
+                               const struct json **ret, struct tide_err *err)
+{
     enum tide_code code;
 
     end_body(r);
     if (r->target.failed || r->body.failed)
         return tide_fail(err, TIDE_TOO_BIG, "this is too big for a request to a server");
-    code = send_request(r, &ask, &reply, err);
-    code = code ? code : take_answer(r, a, &reply, ret, err);
-    http_reply_done(&reply);
-    return code;
+    code = ask_once(r, a, patience, ret, err);
+    if (!code || !names_no_session(r, err))
+        return code;
+    return make_whole(r, err) ? ask_once(r, a, patience, ret, err) : err->code;
 }
 
 enum tide_code remote_ask(struct remote *r, enum remote_patience patience, const struct json **ret,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/cause.h"
 #include "base/invariant.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -152,6 +153,27 @@ static enum tide_code look_before(const struct program_run *r, tide_session *ses
     if (r->begin == PROGRAM_START && ret->outcome == TIDE_OUTCOME_CANCELLED && ret->open.n)
         return refuse_doubtful(session, ret, err);
     return TIDE_OK;
+}
+
+enum tide_code program_run_set(const struct program_run *r, tide_session *session, struct str values, const char *by,
+                               struct tide_err *err)
+{
+    AUTO(before_done) struct before before = {.finished.names = BUF_INIT(NAMES_MAX), .open.names = BUF_INIT(NAMES_MAX)};
+    AUTO(buf_done) struct buf body = BUF_INIT(values.len + FIELDS_MAX);
+    struct json_out o = json_out_to(&body);
+    struct cause cause = {.by = ""};
+    struct tide_new_event event;
+    struct tide_err refused;
+
+    if (look_before(r, session, &before, &refused) || (r->begin == PROGRAM_START && !before.over))
+        return TIDE_OK;
+    snprintf(cause.by, sizeof cause.by, "%s", by);
+    json_out_begin(&o, '{');
+    json_out_kraw(&o, STR("values"), values);
+    cause_put(&o, &cause);
+    json_out_end(&o, '}');
+    event = (struct tide_new_event){"memory.set", buf_cstr(&body), body.len};
+    return tide_session_append(session, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, &event, 1, NULL, err);
 }
 
 static void take_end(struct program_end *end, const struct supervisor *s, const struct ending *how)

@@ -98,6 +98,10 @@ enum tide_code program_run_check(struct program_run *r, struct tide_err *err) MU
 enum tide_code program_run_check_steps(tide_session *session, const struct tide_run_options *opt, struct tide_err *err)
     MUST_CHECK;
 
+/* Values of its memory, a JSON object, for the run that begins next. Nothing is written where program_run() would refuse to begin one. */
+enum tide_code program_run_set(const struct program_run *r, tide_session *session, struct str values, const char *by,
+                               struct tide_err *err) MUST_CHECK;
+
 /*
  * Begins it as r->begin says, and stays with it to its end. Of `opt`, fields and trouble are filled in here; ret_resumed, of
  * PROGRAM_RESUME alone, as of tide_run_resume(). PROGRAM_ENSURE needs no program_run_check(): what goes on is checked here.

@@ -377,30 +377,40 @@ static void put_queued(struct buf *body, const char *queue_id, struct str conten
     json_out_end(&o, '}');
 }
 
+enum tide_code refuse_moved(const char *session, int64_t at, int64_t expected, struct tide_err *err)
+{
+    return tide_fail_session(err, TIDE_CONFLICT, session, "is at %lld, not at %lld: read what is new, then try again",
+                             (long long)at, (long long)expected);
+}
+
 /*
  * With the lease, for a moment: so it is found among the sessions that recovery looks at. Somebody who has it takes it. TIDE_CONFLICT:
  * something came in between, and there may be more in the queue now.
  */
-static enum tide_code queue_once(tide_store *store, const char *session, const struct tide_new_event *ev, int64_t max,
-                                 int64_t *ret_seq, struct tide_err *err)
+static enum tide_code queue_once(tide_store *store, const char *session, const struct tide_new_event *ev,
+                                 const struct queue_limits *limits, int64_t *ret_seq, struct tide_err *err)
 {
+    const int64_t max = limits->max, expect = limits->expect_seq;
     tide_session *s = NULL;
-    enum tide_code code = tide_session_open(store, session, TIDE_SESSION_APPEND, &s, err);
+    enum tide_code code = tide_session_open(store, session, TIDE_SESSION_APPEND | TIDE_SESSION_WHOLE, &s, err);
 
     code = code ? code : tide_session_check_trust(s, err);
+    if (!code && expect && tide_session_last_seq(s) != expect)
+        code = refuse_moved(session, tide_session_last_seq(s), expect, err);
     if (!code && max && (int64_t)s->state->ledger.queue.live >= max)
         code =
             tide_fail_session(err, TIDE_BUSY, session,
                               "has %lld messages that no run has taken: wait for one, or withdraw one", (long long)max);
     code = code ? code : tide_session_append(s, TIDE_APPEND_RELEASE, ev, 1, ret_seq, err);
     if (code == TIDE_HELD || code == TIDE_FENCED)
-        code = tide_session_input(store, session, max ? tide_session_last_seq(s) : -1, ev, 1, ret_seq, err);
+        code = tide_session_input(store, session, max || expect ? tide_session_last_seq(s) : -1, ev, 1, ret_seq, err);
     tide_session_close(s);
     return code;
 }
 
 enum tide_code send_queue(tide_store *store, const char *session, struct str content, const struct cause *request,
-                          int64_t max, char ret_queue_id[QUEUE_ID_SIZE], int64_t *ret_seq, struct tide_err *err)
+                          const struct queue_limits *limits, char ret_queue_id[QUEUE_ID_SIZE], int64_t *ret_seq,
+                          struct tide_err *err)
 {
     AUTO(buf_done) struct buf body = BUF_INIT(content.len + 4096);
     struct tide_new_event ev;
@@ -412,15 +422,17 @@ enum tide_code send_queue(tide_store *store, const char *session, struct str con
     put_queued(&body, ret_queue_id, content, request);
     ev = (struct tide_new_event){"queue.added", buf_cstr(&body), body.len};
     do
-        code = queue_once(store, session, &ev, max, ret_seq, err);
-    while (code == TIDE_CONFLICT);
+        code = queue_once(store, session, &ev, limits, ret_seq, err);
+    while (code == TIDE_CONFLICT && !limits->expect_seq);
     return code;
 }
 
 static enum tide_code queue_message(struct resume *r, struct tide_err *err)
 {
-    if (send_queue(r->store, tide_session_id(r->session), buf_view(&r->content), r->ask.request, r->ask.queue_max,
-                   r->queue_id, &r->seq, err))
+    const struct queue_limits limits = {.max = r->ask.queue_max};
+
+    if (send_queue(r->store, tide_session_id(r->session), buf_view(&r->content), r->ask.request, &limits, r->queue_id,
+                   &r->seq, err))
         return err->code;
     r->result = RESUME_QUEUED;
     return TIDE_OK;

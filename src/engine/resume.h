@@ -104,9 +104,17 @@ const char *resume_token(const struct resume *r);
 
 void resume_done(struct resume *r);
 
-/* Queues a message. `content`: JSON; `request` NULL: nobody is named. TIDE_BUSY: `max` (0: no limit) are queued already. */
+struct queue_limits {
+    int64_t max;        /* TIDE_BUSY: so many are queued already; 0: no limit */
+    int64_t expect_seq; /* TIDE_CONFLICT: this is not its last event; 0: any */
+};
+
+/* Queues a message. `content`: JSON; `request` NULL: nobody is named. */
 enum tide_code send_queue(tide_store *store, const char *session, struct str content, const struct cause *request,
-                          int64_t max, char ret_queue_id[QUEUE_ID_SIZE], int64_t *ret_seq, struct tide_err *err)
-    MUST_CHECK;
+                          const struct queue_limits *limits, char ret_queue_id[QUEUE_ID_SIZE], int64_t *ret_seq,
+                          struct tide_err *err) MUST_CHECK;
+
+/* TIDE_CONFLICT: somebody who knows the session up to `expected` wants to change it. */
+enum tide_code refuse_moved(const char *session, int64_t at, int64_t expected, struct tide_err *err) MUST_CHECK;
 
 #endif

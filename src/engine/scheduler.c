@@ -37,17 +37,17 @@ void scheduler_done(struct scheduler *s)
     map_done(&s->told, free);
 }
 
-enum tide_code scheduler_automatic(const char *word, const char *config, bool run_due, enum auto_resume *ret,
-                                   struct tide_err *err)
+enum tide_code scheduler_automatic(const char *word, const char *config, bool reads, enum auto_resume otherwise,
+                                   enum auto_resume *ret, struct tide_err *err)
 {
     static const char *const words[] = {[AUTO_OFF] = "off", [AUTO_LIVE] = "live", [AUTO_ALL] = "all"};
     const char *env = getenv("TIDEMARK_AUTO_RESUME");
     AUTO(mem_freep) char *set = NULL;
 
     word = word ? word : env && *env ? env : NULL;
-    if (!word && run_due && settings_one(config, "auto_resume", &set, err))
+    if (!word && reads && settings_one(config, "auto_resume", &set, err))
         return err->code;
-    word = word ? word : set ? set : "off";
+    word = word ? word : set ? set : words[otherwise];
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcmp(words[i], word) == 0) {
             *ret = (enum auto_resume)i;

@@ -51,9 +51,9 @@ struct scheduler {
 
 void scheduler_done(struct scheduler *s);
 
-/* TIDEMARK_AUTO_RESUME or auto_resume of the settings. */
-enum tide_code scheduler_automatic(const char *word, const char *config, bool run_due, enum auto_resume *ret,
-                                   struct tide_err *err) MUST_CHECK;
+/* `word`, else TIDEMARK_AUTO_RESUME, else auto_resume of the settings, where `reads` says that they count; else `otherwise`. */
+enum tide_code scheduler_automatic(const char *word, const char *config, bool reads, enum auto_resume otherwise,
+                                   enum auto_resume *ret, struct tide_err *err) MUST_CHECK;
 
 /* Writes down what happened while nobody was there, and puts in line what is to go on. TIDE_CORRUPT: also then. */
 enum tide_code scheduler_pass(struct scheduler *s, struct tide_err *err) MUST_CHECK;

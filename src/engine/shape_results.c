@@ -18,6 +18,7 @@
     }
 
 SHAPE(created, "A session that was made or imported.", SESSION_ID("its id"));
+SHAPE(resolved, "The session that the beginning of an id stands for.", SESSION_ID("its id"));
 
 static SHAPE(fork_parent, "", {"session_id", SHAPE_TEXT, AT(parent_id), SHAPE_ID, "the session"},
              SEQ("up to which event"));

@@ -266,9 +266,9 @@ extern const struct shape shape_task;                             /* struct task
 extern const struct shape shape_tasks;                            /* struct tasks_listed */
 extern const struct shape shape_runs;                             /* struct run_list */
 extern const struct shape shape_run_row;                          /* struct run_row */
-extern const struct shape shape_created, shape_started, shape_forked, shape_rolled_back, shape_deleted, shape_saved,
-    shape_marked, shape_pruned, shape_appended, shape_queued, shape_queued_message, shape_cancelled, shape_token,
-    shape_resumed, shape_accepted, shape_access_revoked, shape_version, shape_store, shape_compacted,
+extern const struct shape shape_created, shape_resolved, shape_started, shape_forked, shape_rolled_back, shape_deleted,
+    shape_saved, shape_marked, shape_pruned, shape_appended, shape_queued, shape_queued_message, shape_cancelled,
+    shape_token, shape_resumed, shape_accepted, shape_access_revoked, shape_version, shape_store, shape_compacted,
     shape_store_trusted;                                                              /* struct command_result */
 extern const struct shape shape_log_event, shape_state, shape_store_info, shape_plan; /* texts of the library */
 

@@ -279,7 +279,7 @@ static void tell_from_log(struct active *a, const struct tide_err *err)
 
     if (!active_is_awaited(a))
         return;
-    if (!tide_session_open(a->runner->store, a->id, TIDE_SESSION_READ, &session, &ignored))
+    if (!tide_session_open(a->runner->store, a->id, TIDE_SESSION_WHOLE, &session, &ignored))
         (void)!tide_session_read(session, 0, a->last_seq + 1, 0, tell_if_begin, a, &ignored);
     tide_session_close(session);
     active_answer(a, err ? NULL : &(struct begun){"", 0, STR("{}"), a->token[0] ? a->token : NULL}, err);
@@ -291,7 +291,7 @@ static bool is_degraded(const struct active *a)
     const struct tide_session_info *info = NULL;
     tide_session *session = NULL;
     struct tide_err ignored;
-    bool is = !tide_session_open(a->runner->store, a->id, TIDE_SESSION_READ, &session, &ignored) &&
+    bool is = !tide_session_open(a->runner->store, a->id, TIDE_SESSION_WHOLE, &session, &ignored) &&
               !tide_session_get_info(session, &info, &ignored) && info->degraded_events > 0;
 
     tide_session_close(session);
@@ -357,6 +357,7 @@ static void take_start(struct active *a, const struct order *o)
         program->argv = dup_list(m, program->argv);
         program->cwd = arena_text(m, program->cwd);
         program->env = arena_text(m, program->env);
+        program->set = arena_dup(m, program->set);
         a->program = program;
     }
     if (o->graph) {
@@ -392,6 +393,7 @@ void active_take_order(struct active *a, const struct order *o)
     ask->request = &a->request;
     ask->queue_max = o->queue_max;
     a->until_parked = o->until_parked;
+    a->expect_seq = o->expect_seq;
     a->message = arena_text(m, o->message);
     buf_add_str(&a->core.memory, o->memory);
     take_start(a, o);

@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "base/invariant.h"
 #include "engine/housekeeping.h"
+#include "engine/resume.h"
 #include "engine/shapes.h"
 #include "server/idempotency.h"
 #include "server/server.h"
@@ -63,6 +64,7 @@ static enum tide_code check_text(struct arena *a, const struct field *f, struct 
 
 struct checking {
     struct call *c;
+    uint64_t seen; /* parameters, by their place in the table */
     enum tide_code code;
     struct tide_err *err;
 };
@@ -76,12 +78,15 @@ static int check_query(void *arg, struct str name, struct str value)
 
     if (!f)
         k->code = refuse(k->err, arena_printf(k->c->arena, "%.*s", STR_ARG(name)), "is no parameter of this address");
+    else if (k->seen & (uint64_t)1 << (f - k->c->route->query))
+        k->code = refuse(k->err, f->name, "stands twice");
     else if (f->type == FIELD_INT)
         k->code = check_int(f, is_int, n, k->err);
     else if (f->type == FIELD_BOOL && !str_eq(value, STR("true")) && !str_eq(value, STR("false")))
         k->code = refuse(k->err, f->name, "must be true or false");
     else
         k->code = check_text(k->c->arena, f, value, k->err);
+    k->seen |= f ? (uint64_t)1 << (f - k->c->route->query) : 0;
     return k->code != TIDE_OK;
 }
 
@@ -346,23 +351,40 @@ void call_fail(struct call *c, const struct tide_err *err)
     call_fail_as(c, problem_status(err), err);
 }
 
+static enum tide_code refuse_unknown(struct call *c, struct tide_err *err)
+{
+    return tide_fail_session(err, TIDE_NOT_FOUND, "", "there is no session '%.64s'", c->params[0].ptr);
+}
+
+enum tide_code call_check_id(struct call *c, struct tide_err *err)
+{
+    char whole[TIDE_ID_SIZE];
+    enum tide_code code;
+
+    if (!str_is_id(c->params[0]))
+        return refuse_unknown(c, err);
+    code = tide_session_resolve(c->server->store, c->params[0].ptr, whole, err);
+    if (code != TIDE_AMBIGUOUS && (code || strcmp(whole, c->params[0].ptr) == 0))
+        return code;
+    *err = (struct tide_err){0};
+    return tide_fail_session(err, TIDE_NOT_FOUND, c->params[0].ptr, "is not here: ids are whole in an address");
+}
+
 enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, struct tide_err *err)
 {
     const char *id = c->params[0].ptr;
     int64_t seq;
 
     if (!str_is_id(c->params[0]))
-        return tide_fail_session(err, TIDE_NOT_FOUND, "", "there is no session '%.64s'", id);
+        return refuse_unknown(c, err);
     if (call_expected_seq(c, &seq, err))
         return err->code;
     if (flags & TIDE_SESSION_APPEND)
         call_enter_session(c);
-    if (tide_session_open(c->server->store, id, flags, &c->session, err))
+    if (tide_session_open(c->server->store, id, flags | TIDE_SESSION_WHOLE, &c->session, err))
         return err->code;
     if (seq >= 0 && seq != tide_session_last_seq(c->session))
-        return tide_fail_session(err, TIDE_CONFLICT, tide_session_id(c->session),
-                                 "is at %lld, not at %lld: read what is new, then try again",
-                                 (long long)tide_session_last_seq(c->session), (long long)seq);
+        return refuse_moved(tide_session_id(c->session), tide_session_last_seq(c->session), seq, err);
     *ret = c->session;
     return TIDE_OK;
 }
@@ -502,7 +524,7 @@ static bool find_deleted(struct call *c)
     struct tide_err ignored;
     bool gone =
         c->route->answer == &shape_deleted &&
-        tide_session_open(c->server->store, c->params[0].ptr, TIDE_SESSION_READ, &session, &ignored) == TIDE_NOT_FOUND;
+        tide_session_open(c->server->store, c->params[0].ptr, TIDE_SESSION_WHOLE, &session, &ignored) == TIDE_NOT_FOUND;
 
     if (gone)
         call_reply(c, &shape_deleted, &(struct command_result){.session_id = c->params[0].ptr});
@@ -528,7 +550,7 @@ static enum tide_code find_effect(struct call *c, bool *ret_found, struct tide_e
     if (*ret_found || !id || !str_is_id(str_from(id)) ||
         (c->route->answer && !is_result(c->route->answer))) /* what is done again does no harm */
         return TIDE_OK;
-    code = tide_session_open(c->server->store, id, TIDE_SESSION_READ, &session, err);
+    code = tide_session_open(c->server->store, id, TIDE_SESSION_WHOLE, &session, err);
     code = code ? code : request_find(session, c->arena, c->request.id, 0, &seq, &event, err);
     if (!code && seq && starts)
         code = request_find(session, c->arena, c->request.id, seq + 1, &begun_seq, &begun, err);

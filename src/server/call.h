@@ -54,6 +54,8 @@ void call_fail_as(struct call *c, int status, const struct tide_err *err);
 
 /* The session of the first parameter, by its whole id; to append, alone. It is closed before the call is answered: who asked may use it then. */
 enum tide_code call_session(struct call *c, unsigned flags, tide_session **ret, struct tide_err *err) MUST_CHECK;
+/* That the first parameter is the whole id of a session, for what opens it by itself. One that is damaged is there. */
+enum tide_code call_check_id(struct call *c, struct tide_err *err) MUST_CHECK;
 /*
  * The same, to be changed: the next append is signed by the call, and refused when something came behind what If-Match says. *ret_flags
  * (may be NULL): for that append.

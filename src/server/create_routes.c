@@ -179,12 +179,15 @@ static enum tide_code set_memory(struct call *c, tide_session *session, struct t
     AUTO(buf_done) struct buf body = BUF_INIT(ANSWER_MAX);
     struct str set = call_json(c, "set");
     struct json_out o = json_out_to(&body);
+    struct cause by = {.by = ""}; /* the request is known by what begins */
     struct tide_new_event event;
 
     if (!set.len)
         return TIDE_OK;
+    memcpy(by.by, c->request.by, sizeof by.by);
     json_out_begin(&o, '{');
     json_out_kraw(&o, STR("values"), set);
+    cause_put(&o, &by);
     json_out_end(&o, '}');
     event = (struct tide_new_event){"memory.set", buf_cstr(&body), body.len};
     return tide_session_append(session, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, &event, 1, NULL, err);
@@ -346,7 +349,8 @@ static enum tide_code run_program(struct call *c, const struct tide_session_info
     if (find_program(c, name, &program, err))
         return err->code;
     program.anew = call_on(c, "new_run");
-    return set_memory(c, c->session, err) ? err->code : start_run(c, &order, START_THERE, err);
+    program.set = call_json(c, "set"); /* only if it begins */
+    return start_run(c, &order, START_THERE, err);
 }
 
 static enum tide_code run_graph(struct call *c, const struct tide_session_info *info, struct tide_err *err)
@@ -365,6 +369,18 @@ static enum tide_code run_graph(struct call *c, const struct tide_session_info *
     return start_run(c, &order, START_THERE, err);
 }
 
+/* Which fields mean something to a run of this kind. */
+static enum tide_code check_run_fields(struct call *c, enum tide_session_kind kind, const char *fields,
+                                       struct tide_err *err)
+{
+    for (const struct field *f = run_body; f->name; f++)
+        if (call_json(c, f->name).len && !is_listed(fields, f->name))
+            return refuse_field(
+                err, f->name,
+                arena_printf(c->arena, "means nothing to a session of kind %s", tide_session_kind_name(kind)));
+    return TIDE_OK;
+}
+
 /* By what the session is; one in which nothing ran yet becomes what is asked for. */
 static enum tide_code start(struct call *c, struct tide_err *err)
 {
@@ -377,11 +393,11 @@ static enum tide_code start(struct call *c, struct tide_err *err)
         return err->code;
     is_new = info->kind == TIDE_KIND_LOG && !info->run_id;
     if (info->kind == TIDE_KIND_CHAT)
-        return run_chat(c, info, err);
+        return check_run_fields(c, info->kind, "prompt", err) ? err->code : run_chat(c, info, err);
     if (info->kind == TIDE_KIND_PROGRAM || (is_new && call_text(c, "program")))
-        return run_program(c, info, err);
+        return check_run_fields(c, info->kind, "program new_run set", err) ? err->code : run_program(c, info, err);
     if (info->kind == TIDE_KIND_GRAPH || (is_new && (call_text(c, "graph") || call_text(c, "graph_digest"))))
-        return run_graph(c, info, err);
+        return check_run_fields(c, info->kind, "graph graph_digest set", err) ? err->code : run_graph(c, info, err);
     return tide_fail_session(
         err, TIDE_INVALID, info->id,
         "is of kind %s: name a program or a graph that it has not run yet, or make another session",

@@ -145,18 +145,24 @@ static bool take_notes(struct feed *f)
     return !stopping;
 }
 
-static void check_token(struct feed *f, struct follower *one, void *arg)
+static void check_follower(struct feed *f, struct follower *one, void *arg)
 {
-    (void)arg;
+    int64_t *longest_ms = arg, behind_ms = one->catching_up ? f->now_ms - one->behind_ms : 0;
+
     if (!access_holds(f->access, &one->caller))
         feed_drop(f, one, FEED_REVOKED);
+    else if (behind_ms > *longest_ms)
+        *longest_ms = behind_ms;
 }
 
 static void keep_time(struct feed *f)
 {
     if (f->now_ms >= f->checked_ms + CHECK_MS) {
+        int64_t longest_ms = 0;
+
         f->checked_ms = f->now_ms;
-        each_follower(f, check_token, NULL);
+        each_follower(f, check_follower, &longest_ms);
+        f->lag_ms = longest_ms;
     }
     if (f->now_ms >= f->beat_ms + HEARTBEAT_MS) {
         f->beat_ms = f->now_ms;
@@ -306,7 +312,7 @@ static enum tide_code find_end_of_session(struct feed *f, const char *id, int64_
 {
     tide_session *session;
 
-    if (tide_session_open(f->store, id, TIDE_SESSION_READ, &session, err))
+    if (tide_session_open(f->store, id, TIDE_SESSION_WHOLE, &session, err))
         return err->code;
     *ret = tide_session_last_seq(session);
     tide_session_close(session);
@@ -337,8 +343,8 @@ enum tide_code follower_new(struct feed *f, const struct follow *what, const str
     one->face = *face;
     snprintf(one->session_id, sizeof one->session_id, "%s", what->session_id ? what->session_id : "");
     one->last = begin;
-    one->catching_up = true;
-    one->moved_ms = monotonic_ms();
+    one->catching_up = one->unsure = true;
+    one->moved_ms = one->behind_ms = monotonic_ms();
     one->flags = what->flags;
     one->kinds = copy_list(what->kinds);
     one->sessions = copy_list(what->sessions);
@@ -402,7 +408,7 @@ void feed_publish(struct feed *f, enum feed_what what, const char *session_id, s
 
 void feed_count(struct feed *f, struct feed_counts *ret)
 {
-    *ret = (struct feed_counts){f->n, f->n_behind, f->sent, f->dropped, f->position};
+    *ret = (struct feed_counts){f->n, f->n_behind, f->sent, f->dropped, f->position, f->n_behind ? f->lag_ms : 0};
 }
 
 void feed_free(struct feed *f)

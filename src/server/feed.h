@@ -93,6 +93,7 @@ struct feed_counts {
     size_t followers, catching_up;
     uint64_t sent, dropped;
     int64_t position; /* up to where everybody was served */
+    int64_t lag_ms;   /* how long the follower that is longest behind is behind */
 };
 void feed_count(struct feed *f, struct feed_counts *ret);
 

@@ -21,9 +21,12 @@ struct follower {
     struct caller caller;
 
     bool catching_up;
-    bool begun;      /* where it begins is settled */
-    bool status_due; /* what it has missed may have changed the status of its session */
-    bool listing;    /* every session comes as a status first, from the cursor on */
+    int64_t behind_ms; /* since when, while it is */
+    bool unsure;       /* whether its session is still the one that it began with */
+    int64_t made_ms;   /* when that was made */
+    bool begun;        /* where it begins is settled */
+    bool status_due;   /* what it has missed may have changed the status of its session */
+    bool listing;      /* every session comes as a status first, from the cursor on */
     char cursor[TIDE_ID_SIZE + 24];
     int64_t moved_ms; /* when it was last seen to take something */
     size_t pending;
@@ -63,6 +66,7 @@ struct feed {
     atomic_size_t n, n_behind;
     atomic_uint_fast64_t sent, dropped;
     atomic_int_fast64_t last_number;
+    atomic_int_fast64_t lag_ms;   /* how long the one that is longest behind is: looked at now and then */
     atomic_int_fast64_t position; /* everybody who takes part has what is up to there */
 
     struct map sessions; /* id -> struct follower *, the first of a list */

@@ -37,7 +37,7 @@ static char *read_task(struct feed *f, const char *session_id)
     struct tide_err err;
     char *task = NULL;
 
-    if (!tide_session_open(f->store, session_id, TIDE_SESSION_READ, &session, &err) &&
+    if (!tide_session_open(f->store, session_id, TIDE_SESSION_WHOLE, &session, &err) &&
         !tide_session_get_info(session, &info, &err))
         task = mem_dup(str_from(info->task_id));
     tide_session_close(session);
@@ -118,7 +118,7 @@ static bool is_ready(struct feed *f, struct follower *one)
 void feed_fall_behind(struct feed *f, struct follower *one)
 {
     one->catching_up = true;
-    one->moved_ms = f->now_ms;
+    one->moved_ms = one->behind_ms = f->now_ms;
     f->n_behind++;
 }
 
@@ -238,7 +238,7 @@ static void send_statuses(struct feed *f)
         struct tide_err err;
 
         if ((feed_followers_of(f, e->key) || f->all) &&
-            !tide_session_open(f->store, e->key, TIDE_SESSION_READ, &session, &err))
+            !tide_session_open(f->store, e->key, TIDE_SESSION_WHOLE, &session, &err))
             (void)!session_show_next(session, show_row, &s, &err);
         tide_session_close(session);
     }
@@ -255,6 +255,16 @@ struct reading {
     bool lost;    /* it was dropped */
     bool stopped; /* it has no room */
 };
+
+/* Whoever followed it already follows one that was deleted and made anew, or was faster than the feed: it is looked at. */
+static void doubt_session(struct feed *f, struct follower *first)
+{
+    for (struct follower *one = first; one; one = one->next) {
+        one->unsure = true;
+        if (!one->catching_up)
+            feed_fall_behind(f, one);
+    }
+}
 
 static int on_event(void *arg, const struct tide_event *e)
 {
@@ -280,6 +290,8 @@ static int on_event(void *arg, const struct tide_event *e)
         r->stopped = !r->lost && !has_room(r->one);
         return r->lost || r->stopped || r->n == PAGE;
     }
+    if (strcmp(e->kind, "session.created") == 0)
+        doubt_session(f, first);
     send_to_list(f, first, &item);
     send_to_list(f, f->all, &item);
     if (changes_status(e->kind))
@@ -360,6 +372,23 @@ static bool end_session(struct feed *f, struct follower *one)
     return false;
 }
 
+/* Positions of another session with the same id mean nothing to it. */
+static bool is_another(struct feed *f, struct follower *one, tide_session *session, enum tide_code *ret_code,
+                       struct tide_err *err)
+{
+    const struct tide_session_info *info;
+    int64_t before = one->made_ms;
+
+    if (!one->unsure && f->by_position)
+        return false;
+    *ret_code = tide_session_get_info(session, &info, err);
+    if (*ret_code)
+        return false;
+    one->unsure = false;
+    one->made_ms = info->created_ms;
+    return before && before != info->created_ms;
+}
+
 /* False: it was dropped. *ret_done: it has all there is. */
 static bool catch_up_session(struct feed *f, struct follower *one, bool *ret_done, enum tide_code *ret_code,
                              struct tide_err *err)
@@ -369,15 +398,19 @@ static bool catch_up_session(struct feed *f, struct follower *one, bool *ret_don
     bool stays = true;
     int64_t head;
 
-    *ret_code = tide_session_open(f->store, one->session_id, TIDE_SESSION_READ, &session, err);
+    *ret_code = tide_session_open(f->store, one->session_id, TIDE_SESSION_WHOLE, &session, err);
     if (*ret_code == TIDE_NOT_FOUND) {
         *ret_code = TIDE_OK;
         return end_session(f, one);
     }
     if (*ret_code)
         return true;
+    if (is_another(f, one, session, ret_code, err)) {
+        tide_session_close(session);
+        return end_session(f, one);
+    }
     head = tide_session_last_seq(session);
-    stays = begin_session(f, one, session, ret_code, err);
+    stays = *ret_code || begin_session(f, one, session, ret_code, err);
     if (stays && !*ret_code && one->last < head) {
         *ret_code = tide_session_read(session, TIDE_READ_INHERITED, one->last + 1, 0, on_event, &r, err);
         stays = !r.lost;

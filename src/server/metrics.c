@@ -82,6 +82,8 @@ void metrics_write(struct server *s, struct buf *out)
     put_one(out, "request_queue", "gauge", "Requests that wait for a worker.", workers_queued(s->workers));
     put_one(out, "followers", "gauge", "Streams of events that are followed.", feed.followers);
     put_one(out, "followers_behind", "gauge", "Followers that have not seen all events yet.", feed.catching_up);
+    put_head(out, "follower_lag_seconds", "gauge", "How long the follower that is longest behind has been so.");
+    buf_addf(out, "tidemark_follower_lag_seconds %.3f\n", (double)feed.lag_ms / 1000);
     put_one(out, "followers_dropped_total", "counter", "Followers that were too slow, or lost their token.",
             feed.dropped);
     put_one(out, "follower_items_total", "counter", "Events and other items that followers got.", feed.sent);

@@ -6,12 +6,12 @@
  */
 #include "server/run_routes.h"
 
+#include <stdio.h>
+
 #include "engine/message_queue.h"
 #include "engine/resume.h"
 #include "engine/shapes.h"
 #include "server/server.h"
-
-#define QUEUE_MAX 10
 
 /* ---- answering when it has begun ---- */
 
@@ -28,7 +28,7 @@ static void look_at_session(struct call *c, struct arena *a, const char *id, boo
     const struct tide_session_info *info;
     struct tide_err ignored;
 
-    if (tide_session_open(c->server->store, id, TIDE_SESSION_READ, &session, &ignored) ||
+    if (tide_session_open(c->server->store, id, TIDE_SESSION_WHOLE, &session, &ignored) ||
         tide_session_get_info(session, &info, &ignored))
         return;
     if (!ret->run_id && info->run_id)
@@ -77,6 +77,15 @@ void answer_begun(void *arg, const struct begun *begun, const struct tide_err *e
     call_reply(c, &shape_accepted, &result);
 }
 
+/* 0: none is given. No session is at 0. */
+static enum tide_code expected_seq(struct call *c, int64_t *ret, struct tide_err *err)
+{
+    if (call_expected_seq(c, ret, err))
+        return err->code;
+    *ret = *ret < 0 ? 0 : *ret;
+    return TIDE_OK;
+}
+
 /* ---- messages ---- */
 
 static const struct field message_body[] = {
@@ -89,11 +98,12 @@ static const struct field message_body[] = {
 static enum tide_code queue_message(struct call *c, struct command_result *ret, struct tide_err *err)
 {
     AUTO(buf_done) struct buf content = BUF_INIT(ANSWER_MAX);
+    struct queue_limits limits = {.max = MESSAGES_MAX};
     char queue_id[QUEUE_ID_SIZE];
 
     buf_add_str(&content, call_json(c, "content"));
-    if (send_queue(c->server->store, c->params[0].ptr, buf_view(&content), &c->request, QUEUE_MAX, queue_id, &ret->seq,
-                   err))
+    if (expected_seq(c, &limits.expect_seq, err) || send_queue(c->server->store, c->params[0].ptr, buf_view(&content),
+                                                               &c->request, &limits, queue_id, &ret->seq, err))
         return err->code;
     ret->session_id = c->params[0].ptr;
     ret->queue_id = arena_dup(c->arena, str_from(queue_id)).ptr;
@@ -134,6 +144,7 @@ static enum tide_code queue_and_resume(struct call *c, struct order *order, stru
     memcpy(by->by, c->request.by, sizeof by->by); /* the message has the id of the request */
     c->data = result;
     order->message = NULL;
+    order->expect_seq = 0; /* it was looked at with the message, which is behind it */
     order->request = by;
     if (runner_run(c->server->runner, order, on_delivered, c, &why))
         call_reply(c, &shape_accepted, result);
@@ -148,12 +159,13 @@ static enum tide_code send(struct call *c, struct tide_err *err)
     struct order order = {.session_id = c->params[0].ptr,
                           .request = &c->request,
                           .until_parked = call_on(c, "wait"),
-                          .queue_max = QUEUE_MAX,
+                          .queue_max = MESSAGES_MAX,
                           .message = call_text(c, "content")};
 
     if (str_is_blank(str_from(order.message)))
         return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "content", "is empty");
-    if (call_session(c, TIDE_SESSION_READ, &session, err) || tide_session_get_info(session, &info, err))
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || tide_session_get_info(session, &info, err) ||
+        expected_seq(c, &order.expect_seq, err))
         return err->code;
     only_queued = call_on(c, "queue") || info->holder || info->kind == TIDE_KIND_LOG;
     is_cut = info->kind == TIDE_KIND_CHAT && info->needs_resume;
@@ -164,6 +176,8 @@ static enum tide_code send(struct call *c, struct tide_err *err)
         return queue_and_resume(c, &order, err);
     if (runner_run(c->server->runner, &order, answer_begun, c, err) == TIDE_OK)
         return TIDE_OK;
+    if (order.expect_seq && err->code == TIDE_HELD) /* whoever runs it is about to change it */
+        return err->code;
     return err->code == TIDE_HELD || err->code == TIDE_BUSY ? only_queue(c, err) : err->code;
 }
 
@@ -217,6 +231,44 @@ static enum tide_code may_answer(struct call *c, tide_session *session, const st
     return TIDE_OK;
 }
 
+/* What is asked for of an option: as good as not given are null, false and an empty list. */
+static bool is_given(struct call *c, const char *option)
+{
+    char name[64];
+    struct str value;
+
+    snprintf(name, sizeof name, "%s", option);
+    for (char *p = name; *p; p++)
+        *p = *p == '-' ? '_' : *p;
+    value = call_json(c, name);
+    return value.len && !str_eq(value, STR("false")) && (value.ptr[0] != '[' || call_texts(c, name)[0]);
+}
+
+/* What means nothing to this kind of session is refused, not passed over. */
+static enum tide_code check_options(struct call *c, tide_session *session, const struct order *o, struct tide_err *err)
+{
+    struct resume_request ask = {
+        .id = o->session_id, .input = o->input, .ask_again = o->ask_again, .has_reason = o->has_reason};
+    enum tide_session_kind ignored;
+    const char **given;
+    size_t n = 0;
+
+    while (resume_option_name(n))
+        n++;
+    given = arena_zero(c->arena, (n + 1) * sizeof *given);
+    ask.given = given;
+    for (size_t i = 0; i < n; i++)
+        if (is_given(c, resume_option_name(i)))
+            *given++ = resume_option_name(i);
+    if (resume_kind(session, &ask, &ignored, err))
+        return err->code;
+    if ((o->reuse_effects || o->redo_effects) && !o->checkpoint && !o->fallback)
+        return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT,
+                            o->reuse_effects ? "reuse_effects" : "redo_effects",
+                            ": only with a checkpoint does anything happen again");
+    return TIDE_OK;
+}
+
 static enum tide_code resume(struct call *c, struct tide_err *err)
 {
     AUTO(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
@@ -241,6 +293,7 @@ static enum tide_code resume(struct call *c, struct tide_err *err)
                       .has_reason = reason != NULL};
 
     if (call_session(c, TIDE_SESSION_READ, &session, err) || may_answer(c, session, &o, err) ||
+        check_options(c, session, &o, err) || expected_seq(c, &o.expect_seq, err) ||
         (reason && resume_give_reason(o.input, reason, &answer, err)))
         return err->code;
     call_close_session(c);

@@ -6,6 +6,7 @@
 #include "server/call.h"
 #include "server/runner.h"
 
+#define MESSAGES_MAX 10 /* that wait in the queue of a session */
 #define WAIT_HELP "answer when it waits or has ended, with the token of its wait, for who has the scope answer"
 
 /* A begun_fn with the call: its first parameter is the session. */

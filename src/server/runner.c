@@ -54,7 +54,7 @@ static enum tide_code look_at_session(struct runner *r, const char *id, struct l
 {
     const struct tide_session_info *info;
     tide_session *session = NULL;
-    enum tide_code code = tide_session_open(r->store, id, TIDE_SESSION_READ, &session, err);
+    enum tide_code code = tide_session_open(r->store, id, TIDE_SESSION_WHOLE, &session, err);
 
     code = code ? code : tide_session_get_info(session, &info, err);
     if (!code)
@@ -87,6 +87,8 @@ static struct active *active_of_turn(struct runner *r, const struct fair_turn *t
         a->handle = turn->handle;
     }
     if (a) {
+        if (!code && a->expect_seq && a->expect_seq != look.last_seq)
+            (void)!refuse_moved(a->id, look.last_seq, a->expect_seq, err);
         a->kind = look.kind;
         a->last_seq = look.last_seq;
         a->task = turn->task;

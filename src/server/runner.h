@@ -37,6 +37,7 @@ struct program_order {
     const char *const *argv;
     const char *cwd, *env; /* env: names, "A,B"; NULL: none */
     bool anew;             /* also when the last run is unfinished */
+    struct str set;        /* values of its memory, a JSON object; empty: none */
 };
 
 /* A graph that begins in its session. */
@@ -50,6 +51,7 @@ struct order {
     const char *session_id;
     const struct cause *request;         /* who asks, and by which request of theirs */
     bool until_parked;                   /* `fn` is called when it waits or has ended: with the token of its wait */
+    int64_t expect_seq;                  /* TIDE_CONFLICT when its turn comes and this is not its last event; 0: any */
     int64_t queue_max;                   /* of a message that is queued: it is refused where so many are; 0: no limit */
     const struct program_order *program; /* it begins; NULL: the session goes on */
     const struct graph_order *graph;     /* the same, with `memory` */

@@ -23,6 +23,7 @@ struct active {
     struct resume core;
     struct arena arena;
     const char *message;
+    int64_t expect_seq;   /* 0: any */
     struct cause request; /* with an id, by which its events are known */
     bool until_parked;
     char token[TIDE_TOKEN_SIZE]; /* of the wait where it is parked */

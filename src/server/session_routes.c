@@ -7,11 +7,11 @@
 #include "engine/shapes.h"
 #include "engine/timeline.h"
 #include "engine/transcript.h"
-#include "engine/verification.h"
 #include "server/call.h"
 #include "server/links.h"
 #include "server/pages.h"
 #include "server/server.h"
+#include "server/transfer.h"
 
 #define LIST_MAX 1000
 #define EVENTS_MAX 1000
@@ -42,6 +42,21 @@ static enum tide_code list_sessions(struct call *c, struct tide_err *err)
                                             .kind = kind ? (enum tide_session_kind)tide_session_kind_from(kind) : 0};
 
     return call_reply_sessions(c, &filter, false, err);
+}
+
+static const struct field resolve_query[] = {
+    {.name = "prefix", .type = FIELD_TEXT, .help = "how its id begins", .required = true},
+    {.name = NULL},
+};
+
+static enum tide_code resolve_prefix(struct call *c, struct tide_err *err)
+{
+    char id[TIDE_ID_SIZE];
+
+    if (tide_session_resolve(c->server->store, call_text(c, "prefix"), id, err))
+        return err->code;
+    call_reply(c, &shape_resolved, &(struct command_result){.session_id = id});
+    return TIDE_OK;
 }
 
 /* ---- one ---- */
@@ -195,10 +210,11 @@ static int put_event(void *arg, const struct tide_event *e)
 static void write_events(struct json_out *o, void *arg)
 {
     struct reading *p = arg;
-    enum tide_code code;
+    enum tide_code code = TIDE_OK;
 
     p->o = o;
-    code = tide_session_read(p->session, p->flags, p->page.last_seq + 1, p->to, put_event, p, p->err);
+    if (p->page.last_seq < INT64_MAX)
+        code = tide_session_read(p->session, p->flags, p->page.last_seq + 1, p->to, put_event, p, p->err);
     p->code = code ? code : p->code;
 }
 
@@ -266,18 +282,6 @@ static enum tide_code show_timeline(struct call *c, struct tide_err *err)
     return code;
 }
 
-static enum tide_code verify(struct call *c, struct tide_err *err)
-{
-    const char *ids[] = {c->params[0].ptr, NULL};
-    struct verification v;
-    enum tide_code code = verification_run(c->server->store, ids, NULL, NULL, &v, err);
-
-    if (!code)
-        call_reply(c, &shape_verification, &v);
-    verification_done(&v);
-    return code;
-}
-
 /* ---- checkpoints ---- */
 
 static const struct field checkpoints_query[] = {
@@ -313,6 +317,8 @@ static enum tide_code list_checkpoints(struct call *c, struct tide_err *err)
     struct checkpoint_list l;
     enum tide_code code;
 
+    if (call_check_id(c, err))
+        return err->code;
     code = checkpoint_list_read(c->server->store, c->params[0].ptr, &filter, &l, err);
     if (!code)
         call_reply(c, &shape_checkpoints,
@@ -344,6 +350,8 @@ static enum tide_code inspect(struct call *c, struct tide_err *err)
 const struct route session_routes[] = {
     {HTTP_GET, "/sessions", "session.list", SCOPE_READ, list_sessions, "list sessions", list_query,
      .answer = &shape_session_page},
+    {HTTP_GET, "/resolve", "session.resolve", SCOPE_READ, resolve_prefix, "the one session whose id begins so",
+     resolve_query, .answer = &shape_resolved},
     {HTTP_GET, "/sessions/{id}", "session.get", SCOPE_READ, show_session, "what a session is, and where it stands",
      .answer = &shape_session_detail},
     {HTTP_GET, "/sessions/{id}/why", "session.why", SCOPE_READ, show_why, "why it stands as it does, and what moves it",
@@ -358,8 +366,8 @@ const struct route session_routes[] = {
      "the conversation as people read it", .answer = &shape_transcript},
     {HTTP_GET, "/sessions/{id}/timeline", "session.timeline", SCOPE_READ, show_timeline,
      "its runs, steps, waits and interruptions over time", .answer = &shape_timeline},
-    {HTTP_GET, "/sessions/{id}/verify", "session.verify", SCOPE_READ, verify, "read every event and check the chain",
-     .answer = &shape_verification},
+    {HTTP_GET, "/sessions/{id}/verify", "session.verify", SCOPE_READ, transfer_verify,
+     "read every event and check the chain", .answer = &shape_verification},
     {HTTP_GET, "/sessions/{id}/checkpoints", "checkpoint.list", SCOPE_READ, list_checkpoints, "list its checkpoints",
      checkpoints_query, .answer = &shape_checkpoints},
     {HTTP_GET, "/sessions/{id}/checkpoints/{checkpoint}", "checkpoint.inspect", SCOPE_READ, inspect,

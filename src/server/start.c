@@ -10,6 +10,7 @@
 #include "engine/resume.h"
 #include "engine/shapes.h"
 #include "engine/stored_graphs.h"
+#include "server/run_routes.h"
 #include "server/server.h"
 
 enum tide_code need_scope(const struct call *c, enum scope scope, struct tide_err *err)
@@ -116,7 +117,7 @@ static void drop_session(struct starting *s)
     bool unused;
 
     if (!(s->flags & START_MADE) ||
-        tide_session_open(s->c->server->store, s->session_id, TIDE_SESSION_READ, &session, &ignored))
+        tide_session_open(s->c->server->store, s->session_id, TIDE_SESSION_WHOLE, &session, &ignored))
         return;
     unused = !tide_session_get_info(session, &info, &ignored) && !info->run_id && !info->holder;
     tide_session_close(session);
@@ -147,11 +148,13 @@ static void on_begun(void *arg, const struct begun *begun, const struct tide_err
 static enum tide_code queue_message(struct starting *s, const char *message, struct tide_err *err)
 {
     AUTO(buf_done) struct buf content = BUF_INIT(ANSWER_MAX);
+    const struct queue_limits limits = {.max = MESSAGES_MAX};
     char queue_id[QUEUE_ID_SIZE];
     int64_t seq;
 
     json_quote(&content, str_from(message));
-    if (send_queue(s->c->server->store, s->session_id, buf_view(&content), &s->c->request, 0, queue_id, &seq, err))
+    if (send_queue(s->c->server->store, s->session_id, buf_view(&content), &s->c->request, &limits, queue_id, &seq,
+                   err))
         return err->code;
     start_reply(s->c, s->session_id, NULL, queue_id, seq);
     return TIDE_OK;
@@ -167,6 +170,7 @@ enum tide_code start_run(struct call *c, struct order *order, enum start_flags f
     snprintf(s->session_id, sizeof s->session_id, "%s", order->session_id);
     order->session_id = s->session_id;
     order->request = &c->request;
+    order->queue_max = MESSAGES_MAX;
     s->made_seq = tide_session_last_seq(c->session);
     call_close_session(c);
     code = runner_run(c->server->runner, order, on_begun, s, err);

@@ -238,7 +238,7 @@ static enum tide_code read_follow(struct call *c, struct follow *ret, struct tid
     if (ret->sessions || ret->task_id)
         return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, ret->task_id ? "task_id" : "session_ids",
                             "is of all sessions: give no session_id");
-    return tide_session_open(c->server->store, ret->session_id, TIDE_SESSION_READ, &c->session, err);
+    return tide_session_open(c->server->store, ret->session_id, TIDE_SESSION_WHOLE, &c->session, err);
 }
 
 /* Whoever wanted it to end before it had begun could not tell the feed. */

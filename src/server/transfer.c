@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "base/thread.h"
 #include "engine/shapes.h"
+#include "engine/verification.h"
 #include "server/server.h"
 
 #define AT_ONCE 8
@@ -71,7 +72,8 @@ static enum tide_code begin_one(struct transfers *t, void *(*run)(void *arg), vo
     t->n += begun;
     pthread_mutex_unlock(&t->mu);
     return begun ? TIDE_OK
-                 : tide_fail(err, TIDE_BUSY, "%d exports and imports are under way, as many as may: try again later",
+                 : tide_fail(err, TIDE_BUSY,
+                             "%d exports, imports and verifications are under way, as many as may: try again later",
                              AT_ONCE);
 }
 
@@ -254,4 +256,40 @@ enum tide_code transfer_import(struct call *c, struct tide_err *err)
     if (lseek(u->fd, 0, SEEK_SET) < 0)
         return tide_fail_errno(err, errno, "read the upload");
     return begin_one(c->server->transfers, run_import, c, err);
+}
+
+/* ---- all of it read ---- */
+
+static int is_stopped(void *arg, uint64_t done, uint64_t total)
+{
+    const struct call *c = arg;
+
+    (void)done;
+    (void)total;
+    return c->server->transfers->stopping;
+}
+
+static void *run_verify(void *arg)
+{
+    struct call *c = arg;
+    struct transfers *all = c->server->transfers;
+    const char *ids[] = {c->params[0].ptr, NULL};
+    struct verification v;
+    struct tide_err err = {0};
+    enum tide_code code = verification_run(c->server->store, ids, is_stopped, c, &v, &err);
+
+    if (code == TIDE_CANCELLED)
+        (void)!tide_fail(&err, TIDE_BUSY, "the server stops: ask again when it is back");
+    if (code)
+        call_fail(c, &err);
+    else
+        call_reply(c, &shape_verification, &v);
+    verification_done(&v);
+    end_one(all); /* the call may be gone */
+    return NULL;
+}
+
+enum tide_code transfer_verify(struct call *c, struct tide_err *err)
+{
+    return call_check_id(c, err) ? err->code : begin_one(c->server->transfers, run_verify, c, err);
 }

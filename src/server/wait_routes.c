@@ -76,10 +76,10 @@ static enum tide_code answer_wait(struct call *c, struct tide_err *err)
 
     o.session_id = call_text(c, "session_id");
     c->params[0] = str_from(o.session_id);
-    if (check_token(c, &session, err) == TIDE_TOKEN_FOREIGN && c->http &&
-        !rate_take(c->server->guesses, str_from(c->http->peer))) {
+    if (check_token(c, &session, err) == TIDE_TOKEN_FOREIGN &&
+        !rate_take(c->server->guesses, str_from(c->http ? c->http->peer : c->caller.name))) {
         *err = (struct tide_err){0};
-        (void)!tide_fail(err, TIDE_BUSY, "too many wrong tokens came from this address: try again in a moment");
+        (void)!tide_fail(err, TIDE_BUSY, "too many wrong tokens came from here: try again in a moment");
         call_fail_as(c, 429, err);
         return TIDE_OK;
     }

@@ -188,7 +188,8 @@ static enum tide_code submit(struct writers *w, struct writer *one, const struct
         tide_session_close(one->session);
         one->session = NULL;
     }
-    if (!one->session && tide_session_open(w->store, one->id, TIDE_SESSION_APPEND, &one->session, err))
+    if (!one->session &&
+        tide_session_open(w->store, one->id, TIDE_SESSION_APPEND | TIDE_SESSION_WHOLE, &one->session, err))
         return err->code;
     return tide_session_append_async(one->session, TIDE_APPEND_DATA | TIDE_APPEND_RELEASE, event, 1, a, err);
 }

@@ -543,7 +543,8 @@ enum tide_code tide_session_open(tide_store *store, const char *id, unsigned fla
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = session_resolve(s->store, str_from(id), s->head.id, err);
+    code = flags & TIDE_SESSION_WHOLE ? session_take_id(str_from(id), s->head.id, err)
+                                      : session_resolve(s->store, str_from(id), s->head.id, err);
     if (!code)
         code = flags & TIDE_SESSION_LOG ? sync_log(s, err) : session_sync(s, err);
     if (!code && flags & TIDE_SESSION_CLAIM)

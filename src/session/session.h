@@ -174,6 +174,9 @@ enum tide_code checkpoint_check_type(struct str type, struct tide_err *err) MUST
 /* What a checkpoint event must have beyond the types of its fields. */
 enum tide_code checkpoint_check(struct arena *a, const struct json *body, struct tide_err *err) MUST_CHECK;
 
+/* TIDE_INVALID: it is no id. Whether there is such a session is not looked at. */
+enum tide_code session_take_id(struct str id, char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
+
 /* A session id that is whole or a unique prefix, made whole. */
 enum tide_code session_resolve(struct store *store, struct str prefix, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
     MUST_CHECK;

@@ -7,6 +7,14 @@
 #include "session/status.h"
 #include "store/origin.h"
 
+enum tide_code session_take_id(struct str id, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
+{
+    if (!str_is_id(id))
+        return tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-'");
+    snprintf(ret_id, TIDE_ID_SIZE, "%.*s", STR_ARG(id));
+    return TIDE_OK;
+}
+
 enum tide_code session_resolve(struct store *store, struct str prefix, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
 {
     char ids[3][TIDE_ID_SIZE];

@@ -32,6 +32,7 @@ check_is 'its session is none of its sessions' 2 "$(of build sessions)"
 check_is 'it is of its own kind' "$(of build session_id)" "$(tidemark sessions list --kind task --ids)"
 tidemark tasks show build >.shown
 check 'people see both states' grep -q 'REVIEW, as a person set it; from its sessions: WAITING_FOR_INPUT' .shown
+check 'and when it changed' eval "! grep -q 'ago ago' .shown && grep -q '^changed' .shown"
 check 'and the sessions' eval "grep -q '  one  ' .shown && grep -q '  two  ' .shown"
 check_is 'lists are by state' build "$(tidemark tasks list --state REVIEW --ids)"
 check_is 'and nothing else' '' "$(tidemark tasks list --state TODO --ids)"

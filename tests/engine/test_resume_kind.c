@@ -179,7 +179,7 @@ static void what_is_sent_is_queued_as_it_is(void **state)
     int64_t seq = 0;
 
     tide_session_close(s);
-    OK(send_queue(f->store, "s", STR("{\"a\":[1,\"\\u00e9\"]}"), NULL, 0, id, &seq, &err));
+    OK(send_queue(f->store, "s", STR("{\"a\":[1,\"\\u00e9\"]}"), NULL, &(struct queue_limits){0}, id, &seq, &err));
     OK(tide_session_open(f->store, "s", TIDE_SESSION_READ, &s, &err));
     OK(tide_session_read(s, 0, 1, 0, take_queued, got, &err));
     snprintf(want, sizeof want, "%lld {\"queue_id\":\"%s\",\"content\":{\"a\":[1,\"\\u00e9\"]}}", (long long)seq, id);

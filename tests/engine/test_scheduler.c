@@ -483,12 +483,15 @@ static void the_policy_is_a_word(void **state)
 {
     static const struct {
         const char *word, *variable;
+        enum auto_resume otherwise;
         enum tide_code code;
         enum auto_resume want;
     } rows[] = {
-        {"off", NULL, TIDE_OK, AUTO_OFF},       {"live", NULL, TIDE_OK, AUTO_LIVE}, {"all", NULL, TIDE_OK, AUTO_ALL},
-        {NULL, "live", TIDE_OK, AUTO_LIVE},     {"off", "all", TIDE_OK, AUTO_OFF},  {NULL, NULL, TIDE_OK, AUTO_OFF},
-        {NULL, "some", TIDE_INVALID, AUTO_OFF},
+        {"off", NULL, AUTO_OFF, TIDE_OK, AUTO_OFF},       {"live", NULL, AUTO_OFF, TIDE_OK, AUTO_LIVE},
+        {"all", NULL, AUTO_OFF, TIDE_OK, AUTO_ALL},       {NULL, "live", AUTO_OFF, TIDE_OK, AUTO_LIVE},
+        {"off", "all", AUTO_OFF, TIDE_OK, AUTO_OFF},      {NULL, NULL, AUTO_OFF, TIDE_OK, AUTO_OFF},
+        {NULL, NULL, AUTO_LIVE, TIDE_OK, AUTO_LIVE},      {NULL, "off", AUTO_LIVE, TIDE_OK, AUTO_OFF},
+        {NULL, "some", AUTO_OFF, TIDE_INVALID, AUTO_OFF},
     };
 
     (void)state;
@@ -498,7 +501,7 @@ static void the_policy_is_a_word(void **state)
         unsetenv("TIDEMARK_AUTO_RESUME");
         if (rows[i].variable)
             setenv("TIDEMARK_AUTO_RESUME", rows[i].variable, 1);
-        GIVES(rows[i].code, scheduler_automatic(rows[i].word, NULL, false, &got, &err));
+        GIVES(rows[i].code, scheduler_automatic(rows[i].word, NULL, false, rows[i].otherwise, &got, &err));
         assert_int_equal(got, rows[i].want);
     }
     unsetenv("TIDEMARK_AUTO_RESUME");

@@ -57,6 +57,30 @@ def every_view_of_a_session_can_be_asked_for():
         want(s.api("GET", "/sessions/" + one + view).status, 200, view)
 
 
+def an_id_is_whole():
+    """What is gone is not taken for another whose id begins so; whoever has a prefix asks what it stands for."""
+    for one in ("deploy", "deploy-1", "deploy-2"):
+        s.session(session_id=one)
+    r = Stream(s, "/sessions/deploy/events?after=0")
+    r.wait(lambda r: r.events())
+    want(s.api("DELETE", "/sessions/deploy").status, 200)
+    r.wait(lambda r: any(e == "gone" for _, e, _ in r.got))
+    r.close()
+    s.api("DELETE", "/sessions/deploy-2")
+    want(s.api("POST", "/sessions/deploy/events", {"kind": "memory.set", "data": {"values": {"n": 1}}}).status, 404)
+    want(s.api("POST", "/sessions/deploy/messages", {"content": "x"}).status, 404)
+    want(s.api("DELETE", "/sessions/deploy").status, 404)
+    want(s.api("GET", "/sessions/deploy-1").json["last_seq"], 1)
+    want(s.api("GET", "/resolve?prefix=deploy").json, {"session_id": "deploy-1"})
+    want(s.api("GET", "/resolve?prefix=deploy-1").json, {"session_id": "deploy-1"})
+    want(s.api("GET", "/resolve?prefix=deplox").status, 404)
+    want(s.api("GET", "/resolve?prefix=..").status, 400)
+    s.session(session_id="deploy-11")
+    s.session(session_id="deploy-12")
+    a = s.api("GET", "/resolve?prefix=depl")
+    want((a.status, a.json["error"]["error"]), (409, "AMBIGUOUS"))
+
+
 def lists_are_paged():
     ids = [s.session(task_id="paged") for _ in range(7)]
     got, after = [], ""
@@ -240,6 +264,7 @@ case("the document names every route", the_document_names_every_route)
 case("sessions are made, read, changed and deleted", sessions_are_made_read_changed_and_deleted)
 case("an answer leaves the session free", an_answer_leaves_the_session_free)
 case("every view of a session can be asked for", every_view_of_a_session_can_be_asked_for)
+case("an id is whole", an_id_is_whole)
 case("lists are paged", lists_are_paged)
 case("conditions are kept", conditions_are_kept)
 case("bad input is refused by name", bad_input_is_refused_by_name)

@@ -109,6 +109,8 @@ def no_parameter_is_passed_over():
         refused(s.ask(method, ids(path) + "?nonsense=1", body), ("nonsense",), (method, path))
         for p in query:
             kind, exact = type_of(p["schema"])
+            one = {"integer": "1", "boolean": "true"}.get(kind) or exact.get("enum", ["x"])[0]
+            refused(s.ask(method, "%s?%s=%s&%s=%s" % (ids(path), p["name"], one, p["name"], one), body), (p["name"],), (method, path, p["name"], "twice"))
             for value in IN_QUERY.get(kind, []) + (["no-such-word", ""] if "enum" in exact else []) + ["%ff", "%00"]:
                 if value == "-1" and exact.get("minimum", 0) < 0:
                     continue
@@ -123,17 +125,19 @@ def what_is_not_there_is_not_found():
         if "{" not in path:
             continue
         body = a_body(schema_of(o)) if schema_of(o) else None
-        for one in ("nobody", "..%2f..%2fetc%2fpasswd", "%00", "one%00", "-x", "x" * 65, "%ff", "%c0%ae", "one%2e", "ONE"):
+        for one in ("nobody", "on", "o", "..%2f..%2fetc%2fpasswd", "%00", "one%00", "-x", "x" * 65, "%ff", "%c0%ae", "one%2e", "ONE"):
             address = re.sub(r"\{[^}]*\}", one, path)
             a = s.ask(method, address, body)
             if path.endswith("/tasks/{task}") and method in ("PUT", "PATCH"):
-                want(a.status in (400, 404) or one in ("nobody", "ONE", "one%2e", "-x", "x" * 65), True, (method, address, a.status))
+                want(a.status in (400, 404) or one in ("nobody", "on", "o", "ONE", "one%2e", "-x", "x" * 65), True, (method, address, a.status))
                 continue
             want(a.status in (400, 404), True, (method, address, a.status, a.bytes[:100]))
             want(a.json["error"]["message"].count("\n"), 0)
 
 
 def positions_and_cursors_are_checked():
+    for after in ("1", "99", "9223372036854775806", "9223372036854775807"):
+        want(s.api("GET", "/sessions/one/log?after=" + after).json, {"events": [], "last_seq": int(after)})
     rows = [("/sessions/one/log?after=99", 200), ("/sessions/one/log?after=99999999999", 200), ("/sessions/one/state?at=99", 404), ("/sessions/one/usage?at=99", 404),
             ("/sessions/one/state?at=x", 404), ("/sessions/one/checkpoints/nothing", 404), ("/sessions?after=nonsense", 400), ("/sessions?after=%s" % ("9" * 400), 400),
             ("/sessions/one/runs/run_nothing", 404), ("/tasks/t/sessions/one", 404), ("/tasks/other/sessions/one", 404), ("/sessions/one/transcript?at=99", 400)]

@@ -336,6 +336,36 @@ def a_full_disk_refuses_new_work_and_answers_reads():
     s.dir.cleanup()
 
 
+def a_damaged_session_is_named_and_in_nobodys_way():
+    with tempfile.TemporaryDirectory() as d:
+        s = Server(store="files:" + d + "/plain")
+        for one in ("good", "bad"):
+            s.session(session_id=one)
+            s.append(one, 4)
+        want(s.stop(), 0)
+        path = d + "/plain/sessions/bad.messages.jsonl"
+        with open(path) as f:
+            lines = f.readlines()
+        lines[2] = lines[2].replace('"n":1', '"n":7')
+        with open(path, "w") as f:
+            f.writelines(lines)
+        s.start()
+        for method, view, body in [("GET", v, None) for v in ("", "/log", "/state", "/status", "/why", "/timeline", "/transcript", "/trust", "/queue", "/export", "/events")] + [
+                ("POST", "/events", {"kind": "note"}), ("POST", "/messages", {"content": "x"}), ("POST", "/fork", {}), ("POST", "/rollback", {"to": "2"}),
+                ("POST", "/checkpoints", {}), ("POST", "/resume", {})]:
+            a = s.api(method, "/sessions/bad" + view, body)
+            want((a.status, a.json["error"]["error"], a.json["error"]["detail"]["position"]), (500, "CORRUPT", 3), method + view)
+        want([r["ok"] for r in s.api("GET", "/sessions/bad/verify").json["sessions"]], [False])
+        want(s.api("GET", "/sessions/good/verify").json["ok"], True)
+        want({r["session_id"] for r in s.api("GET", "/sessions").json["sessions"]}, {"good", "bad"})
+        s.append("good", 2)
+        want(s.api("GET", "/sessions/good").json["last_seq"], 7)
+        want(s.ask("GET", "/readyz").status, 200)
+        with open(path) as f:
+            want(f.readlines(), lines)  # nothing was put behind the damage
+        s.done()
+
+
 def what_waited_in_memory_is_counted():
     os.environ["TIDEMARK_ON_STORE_ERROR"] = "continue"
     s = Server()
@@ -433,6 +463,7 @@ case("only the hosts and origins that are named are answered", only_the_hosts_an
 case("the settings limit what is sent", the_settings_limit_what_is_sent)
 case("nobody asks or guesses without end", nobody_asks_or_guesses_without_end)
 case("a full disk refuses new work and answers reads", a_full_disk_refuses_new_work_and_answers_reads)
+case("a damaged session is named, and in nobody's way", a_damaged_session_is_named_and_in_nobodys_way)
 case("what waited in memory is counted", what_waited_in_memory_is_counted)
 case("fifty active runs are parked and continued", fifty_active_runs_are_parked_and_continued)
 case("what does not park is left, and the second signal ends at once",

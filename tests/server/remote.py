@@ -296,6 +296,20 @@ def it_runs_a_graph():
     want((r.returncode, r.stdout), (0, "session g1 has completed\n"), r.stderr)
 
 
+def the_beginning_of_an_id_is_enough():
+    for one in ("begins-1", "begins-2", "gone-1"):
+        s.session(session_id=one)
+    for server in SERVERS:
+        want(json.loads(remote("sessions", "show", "gone", "--json", server=server).stdout)["id"], "gone-1")
+        for args in (("log", "show", "gone"), ("sessions", "checkpoints", "gone", "--json"), ("state", "gone")):
+            want(remote(*args, server=server).stdout, s.run(*args).stdout, args)
+        line_of(remote("sessions", "show", "begins", server=server), NOT_FOUND, "fits two sessions", "begins-1", "begins-2")
+        line_of(remote("sessions", "show", "begone", server=server), NOT_FOUND, "no session 'begone'")
+        want(remote("sessions", "send", "--queue", "gone", "hello", server=server).returncode, 0)
+    want(len(s.run("sessions", "queue", "gone-1").stdout.splitlines()), 2)
+    want(s.api("DELETE", "/sessions/gone-1").status, 200)
+
+
 def what_is_too_big_is_refused():
     """The server refuses by the head, before all of the body was sent."""
     big = write("big.txt", "x" * (3 << 20))
@@ -853,6 +867,7 @@ case("a run that fails says so, with its exit status", it_says_how_a_run_ended)
 case("the token of a wait is enough to answer it", the_token_of_a_wait_is_enough_to_answer_it)
 case("a chat is answered", it_answers_a_chat)
 case("a graph is resumed", it_runs_a_graph)
+case("the beginning of an id is enough", the_beginning_of_an_id_is_enough)
 case("what is too big for a request is refused", what_is_too_big_is_refused)
 case("Ctrl-C ends the command and not the run", ctrl_c_ends_the_command_alone)
 case("a message is sent, queued and withdrawn", it_sends)

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import threading
 import time
 
 from serving import Server, Stream, case, end, want
@@ -80,6 +81,21 @@ def an_accepted_prompt_survives_the_server():
     s.done()
 
 
+def what_ran_when_the_server_died_goes_on_with_the_next():
+    s = Server()
+    del s.env["TIDEMARK_AUTO_RESUME"]  # nobody says what to resume
+    s.kill()
+    s.start()
+    one = chat(s, [{"text": "first"}, {"text": "second", "delay_ms": 700}])
+    want(s.api("POST", "/sessions/%s/messages" % one, {"content": "and now?"}).status, 202)
+    until(lambda: status(s, one) == "running")
+    s.kill()
+    s.start()
+    until(lambda: said(s, one, "assistant") == ["first", "second"] and status(s, one) == "idle")
+    want("run.interrupted" in [e["kind"] for e in s.api("GET", "/sessions/%s/log" % one).json["events"]], True)
+    s.done()
+
+
 def the_eleventh_message_in_the_queue_is_refused():
     s = Server()
     one = s.session()
@@ -88,9 +104,41 @@ def the_eleventh_message_in_the_queue_is_refused():
     want(s.api("POST", "/sessions/%s/messages" % one, {"content": "one more", "queue": True}).status, 503)
     queue = s.api("GET", "/sessions/%s/queue" % one).json["messages"]
     want([m["content"] for m in queue], ["m%d" % i for i in range(10)])
+    busy = chat(s, [{"text": "first"}, {"text": "second", "delay_ms": 60000}])
+    want(s.api("POST", "/sessions/%s/messages" % busy, {"content": "now"}).status, 202)
+    until(lambda: status(s, busy) == "running")
+    for i in range(10):
+        path, body = (("messages", {"content": "m%d" % i}), ("runs", {"prompt": "m%d" % i}))[i % 2]
+        a = s.api("POST", "/sessions/%s/%s" % (busy, path), body)
+        want((a.status, a.json["queue_id"][:2]), (202, "q_"), path)
+    for path, body in (("messages", {"content": "one more"}), ("runs", {"prompt": "one more"})):
+        a = s.api("POST", "/sessions/%s/%s" % (busy, path), body)
+        want((a.status, a.json["error"]["error"]), (503, "BUSY"), path)
+    want([m["content"] for m in s.api("GET", "/sessions/%s/queue" % busy).json["messages"]], ["m%d" % i for i in range(10)])
+    want(s.api("POST", "/sessions/%s/cancel" % busy).status, 200)
     want(s.api("DELETE", "/sessions/%s/queue/%s" % (one, queue[3]["queue_id"])).status, 204)
     want(s.api("DELETE", "/sessions/%s/queue/%s" % (one, queue[3]["queue_id"])).status, 404)
     want(s.api("POST", "/sessions/%s/messages" % one, {"content": "one more", "queue": True}).status, 202)
+    s.done()
+
+
+def a_condition_holds_for_messages_too():
+    """Of many who know the session as it is one may change it."""
+    s = Server()
+    one, log = chat(s, [{"text": "answer %d" % i} for i in range(8)]), s.session()
+    for session, more in ((one, {}), (log, {"queue": True})):
+        for _ in range(3):
+            last, got = s.api("GET", "/sessions/" + session).json["last_seq"], []
+            send = lambda: got.append(s.api("POST", "/sessions/%s/messages" % session, dict(more, content="hello"), fields={"If-Match": '"%d"' % last}).status)
+            threads = [threading.Thread(target=send) for _ in range(20)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            want(sorted(got), [202] + [409] * 19)
+            until(lambda: status(s, session) == "idle")
+    want(len(said(s, one, "user")), 4)
+    want(len(s.api("GET", "/sessions/%s/queue" % log).json["messages"]), 3)
     s.done()
 
 
@@ -145,7 +193,9 @@ def sleeps_end_when_they_are_due():
 
 case("a prompt is answered, and its text streamed", a_prompt_is_answered_and_its_text_streamed)
 case("an accepted prompt survives the server, and is answered once", an_accepted_prompt_survives_the_server)
+case("what ran when the server died goes on with the next", what_ran_when_the_server_died_goes_on_with_the_next)
 case("the eleventh message in the queue is refused", the_eleventh_message_in_the_queue_is_refused)
+case("a condition holds for messages, too", a_condition_holds_for_messages_too)
 case("an answer continues a program", an_answer_continues_a_program)
 case("a program outlives the server", a_program_outlives_the_server)
 case("sleeps end when they are due", sleeps_end_when_they_are_due)

@@ -93,7 +93,7 @@ class Server:
         self.dir = tempfile.TemporaryDirectory(prefix="tidemark-serve-")
         self.store = store or os.path.join(self.dir.name, "s.db")
         self.env = dict(os.environ, XDG_STATE_HOME=self.dir.name + "/state", XDG_CONFIG_HOME=self.dir.name + "/config",
-                        XDG_RUNTIME_DIR=self.dir.name)
+                        XDG_RUNTIME_DIR=self.dir.name, TIDEMARK_AUTO_RESUME="off")  # what a test cuts stays cut
         self.options = options
         self.port = 0
         self.promises = None

@@ -27,6 +27,7 @@ def settings(**changed):
     all = {"provider": "script", "script": path("answers.json"),
            "server_programs": {"greet": {"argv": ["./greet.sh", "hello"], "cwd": path("work")},
                                "slow": {"argv": ["./slow.sh"], "cwd": path("work")},
+                               "asks": {"argv": ["./asks.sh"], "cwd": path("work")},
                                "bad": {"argv": ["./bad.sh"], "cwd": path("work")},
                                "gone": {"argv": ["./gone.sh"], "cwd": path("work")},
                                "lost": {"argv": ["true"], "cwd": path("nowhere")}},
@@ -72,6 +73,7 @@ def prepare():
     write("answers.json", json.dumps({"turns": [{"text": "first"}, {"text": "second"}, {"text": "third"}]}))
     write("work/greet.sh", '#!/bin/sh\necho "$1 $(tidemark get who)" > said\npwd > where\n', stat.S_IRWXU)
     write("work/slow.sh", "#!/bin/sh\nwhile [ ! -e stop ]; do sleep 0.02; done\n", stat.S_IRWXU)
+    write("work/asks.sh", "#!/bin/sh\ntidemark wait go --kind approval --question 'go?' > /dev/null\n", stat.S_IRWXU)
     write("work/bad.sh", "#!/bin/sh\nexit 3\n", stat.S_IRWXU)
     write("work/inner/x", "")
     write("more/x", "")
@@ -136,6 +138,23 @@ def what_cannot_begin_leaves_no_session():
     a = s.api("POST", "/sessions", {"kind": "program", "program": "bad", "session_id": "bad"})
     want(a.status, 201)
     until(lambda: show("bad")["outcome"] == "failed")
+
+
+def a_run_that_is_refused_changes_nothing():
+    want(s.api("POST", "/sessions", {"kind": "program", "program": "asks", "session_id": "asks", "set": {"who": "me"}}).status, 201)
+    until(lambda: show("asks")["status"] == "waiting")
+    first = s.api("GET", "/sessions/asks/log").json["events"]
+    own = s.api("GET", "/tokens").json["tokens"][0]["name"]
+    want([(e["values"], e["by"]) for e in first if e["kind"] == "memory.set"], [({"who": "me"}, own)])
+    for body, status, code in (({"set": {"who": "you"}}, 409, "UNFINISHED"), ({"program": "gone", "set": {"who": "you"}}, 404, "NOT_FOUND"),
+                               ({"program": "gone", "new_run": True, "set": {"who": "you"}}, 404, "NOT_FOUND")):
+        a = s.api("POST", "/sessions/asks/runs", body)
+        want((a.status, a.json["error"]["error"]), (status, code), a.bytes)
+        want(s.api("GET", "/sessions/asks/log").json["events"], first)
+    want(s.api("POST", "/sessions/asks/runs", {"new_run": True, "set": {"who": "you"}}).status, 202)
+    until(lambda: show("asks")["status"] == "waiting")
+    more = s.api("GET", "/sessions/asks/log").json["events"][len(first):]
+    want([(e["values"], e["by"]) for e in more if e["kind"] == "memory.set"], [({"who": "you"}, own)])
 
 
 def a_graph_is_started_beneath_its_root():
@@ -245,6 +264,7 @@ case("a chat is made with its first prompt", a_chat_is_made_with_its_first_promp
 case("a chat may wait for its first prompt", a_chat_may_wait_for_its_first_prompt)
 case("a program is started by its name", a_program_is_started_by_its_name)
 case("what cannot begin leaves no session", what_cannot_begin_leaves_no_session)
+case("a run that is refused changes nothing", a_run_that_is_refused_changes_nothing)
 case("a graph is started beneath its root", a_graph_is_started_beneath_its_root)
 case("nothing leads out of a root", nothing_leads_out_of_a_root)
 case("the latest run is cancelled, and no other", the_latest_run_is_cancelled_and_no_other)

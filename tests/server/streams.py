@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import socket
 import threading
 import time
@@ -133,6 +134,38 @@ def a_stream_goes_on_behind_an_event_bigger_than_what_may_wait():
     w.close()
 
 
+def a_session_that_is_made_anew_is_another():
+    """Deleted and made again with the same id between two looks of the server: who followed the first one is told so."""
+    for store in (None, "files"):
+        t = Server()
+        if store:
+            t.done()
+            t = Server(store="files:%s/again" % s.dir.name)
+        one = t.session(session_id="twice")
+        t.append(one, 2)
+        r, w = Stream(t, "/sessions/%s/events?after=0" % one), Socket(t)
+        w.ask("subscribe", {"session_id": one, "after": 0})
+        r.wait(lambda r: len(r.events()) == 3)
+        w.wait(lambda w: len(w.events()) == 3)
+        t.process.send_signal(signal.SIGSTOP)
+        try:
+            want(t.run("sessions", "delete", one, "--yes").returncode, 0)
+            want(t.run("sessions", "new", "--id", one).returncode, 0)
+            for n in range(5):
+                want(t.run("log", "append", one, "--kind", "memory.set", "--data", '{"values":{"a":%d}}' % n).returncode, 0)
+        finally:
+            t.process.send_signal(signal.SIGCONT)
+        r.wait(lambda r: r.over)
+        w.wait(lambda w: w.of("session.deleted"))
+        want((r.got[-1][1], len(r.events()), len(w.events())), ("gone", 3, 3))
+        r.close()
+        w.close()
+        r = Stream(t, "/sessions/%s/events?after=0" % one)  # from its beginning
+        r.wait(lambda r: len(r.events()) == 6)
+        r.close()
+        t.done()
+
+
 class Stalled:
     """Asks for a stream and reads nothing of it until it is told to."""
 
@@ -171,7 +204,7 @@ def a_reader_that_stops_reading_is_dropped_and_costs_nothing():
     healthy = Stream(s, "/sessions/%s/events?after=0" % one)
     healthy.wait(lambda r: r.events())
     before = s.memory()
-    most = 0
+    most = lag = 0
     for n in range(70):
         body = {"kind": "memory.set", "data": {"values": {"n": n, "big": "%x" % rnd.getrandbits(3000000)}}}
         want(s.api("POST", "/sessions/%s/events" % one, body).status, 201)
@@ -183,8 +216,11 @@ def a_reader_that_stops_reading_is_dropped_and_costs_nothing():
     want(os.path.getsize(s.store + "-wal") < 8 << 20 if os.path.exists(s.store + "-wal") else True, True)
     end_at = time.monotonic() + 20
     while figure("tidemark_followers_dropped_total") < dropped + 3:
+        lag = max(lag, figure("tidemark_follower_lag_seconds"))
         want(time.monotonic() < end_at, True, "%d dropped in time:" % (figure("tidemark_followers_dropped_total") - dropped))
         time.sleep(0.2)
+    want(5 < lag < 25, True, "%g s behind" % lag)
+    want(figure("tidemark_follower_lag_seconds"), 0)
     got = stalled[0].ids()
     want(got, list(range(1, len(got) + 1)))
     want(len(got) < 71, True)
@@ -262,6 +298,7 @@ def a_store_of_plain_files_has_no_order_of_all():
 for test in (the_stream_of_all_is_of_what_is_asked_for, what_recovery_finds_is_in_the_stream, text_and_status_have_no_id,
              a_position_that_is_gone_is_said_once_with_a_snapshot,
              a_stream_goes_on_behind_an_event_bigger_than_what_may_wait,
+             a_session_that_is_made_anew_is_another,
              a_reader_that_stops_reading_is_dropped_and_costs_nothing,
              what_happens_once_a_stream_has_begun_is_in_it, quiet_streams_have_heartbeats,
              a_store_of_plain_files_has_no_order_of_all):

@@ -6,6 +6,7 @@ import stat
 import threading
 import time
 
+from frames import Socket
 from serving import Server, Stream, case, end, want
 
 s = Server()
@@ -175,6 +176,40 @@ def an_answer_without_an_answer_is_no_resume():
     want((status("fell"), ledger("fell")), ("idle", []))
 
 
+def a_question_that_was_answered_with_no_is_asked_again():
+    program("again", "tidemark wait go --kind approval --question 'go?' > /dev/null || exit 1\n")
+    ended = lambda: s.api("GET", "/sessions/again").json["outcome"]
+    for _ in range(2):
+        want(s.api("POST", "/sessions/again/answer", {"input": "no", "wait": True}).status in (202, 500), True)
+        until(lambda: ended() == "failed")
+        a = s.api("POST", "/sessions/again/resume", {"ask_again": "go", "wait": True})
+        want((a.status, a.json["status"], a.json["token"][:3]), (202, "waiting", "rt_"), a.bytes)
+    want(ledger("again"), ["one"])
+    want(s.ask("POST", "/api/v1/waits/answer", {"session_id": "again", "token": a.json["token"], "input": "yes"}, token=False).status, 202)
+    until(lambda: ended() == "completed")
+    want(ledger("again"), ["one", "two"])
+    a = s.api("POST", "/sessions/again/resume", {"ask_again": "nothing"})
+    want(a.status in (400, 404, 409), True, a.bytes)
+
+
+def what_means_nothing_to_a_kind_is_refused_by_name():
+    program("options")
+    script = write("options.json", json.dumps({"turns": [{"text": "first"}]}))
+    chat = json.loads(s.run("chat", "--script", script, "-p", "hello", "--output", "json").stdout)["session_id"]
+    for one, names in (("options", ("checkpoint", "fallback", "reuse_effects", "redo_effects", "set")),
+                       (chat, ("checkpoint", "set", "now", "accept_change", "retry", "happened"))):
+        for name in names:
+            value = {"checkpoint": "1", "set": {"a": 1}, "retry": ["x"], "happened": ["x"]}.get(name, True)
+            a = s.api("POST", "/sessions/%s/resume" % one, {name: value})
+            want((a.status, a.json["error"]["error"], a.json["error"]["detail"]["name"]), (400, "INVALID", name), a.bytes)
+    for one, body in ((chat, {"program": "x"}), (chat, {"prompt": "x", "set": {"a": 1}}), ("options", {"prompt": "x"}), ("options", {"graph": "x"})):
+        a = s.api("POST", "/sessions/%s/runs" % one, body)
+        want((a.status, a.json["error"]["detail"]["name"] in body), (400, True), a.bytes)
+    want(status("options"), "waiting")
+    a = s.api("POST", "/sessions/options/answer", {"input": "yes", "reason": "why not"})
+    want(a.status, 202, a.bytes)
+
+
 def a_graph_that_waits_again_is_no_failure():
     os.makedirs(s.dir.name + "/config/tidemark", exist_ok=True)
     write("config/tidemark/config.json", json.dumps({"server_graph_roots": [s.dir.name], "server_working_roots": [s.dir.name]}))
@@ -183,6 +218,8 @@ def a_graph_that_waits_again_is_no_failure():
     want(s.api("POST", "/sessions", {"kind": "graph", "graph": "ask.json", "session_id": "graph"}).status, 201)
     parked = lambda: s.api("GET", "/sessions/graph").json
     until(lambda: (parked()["status"], parked()["holder"]) == ("waiting", None))
+    a = s.api("POST", "/sessions/graph/resume", {"redo_effects": True})
+    want((a.status, a.json["error"]["detail"]["name"]), (400, "redo_effects"), a.bytes)
     for body in ({"content": "what?"}, {"content": "what?", "wait": True}):
         a = s.api("POST", "/sessions/graph/messages", body)
         want((a.status, a.json["session_id"], a.json["run_id"][:4]), (202, "graph", "run_"), a.bytes)
@@ -212,6 +249,11 @@ def guessing_is_slowed_down():
     while len(got) < 2000 and 429 not in got:
         got.append(s.ask("POST", "/api/v1/waits/answer", wrong, token=False).status)
     want((set(got), got[-1]), ({401, 429}, 429))
+    w, got = Socket(s), []
+    while len(got) < 2000 and "BUSY" not in got:
+        got.append(w.ask("wait.answer", wrong)["payload"]["error"])
+    w.close()
+    want((set(got), got[-1]), ({"TOKEN_FOREIGN", "BUSY"}, "BUSY"))
     want(s.ask("POST", "/api/v1/waits/answer", dict(wrong, token=token), token=False).status, 202)  # nobody is locked out
 
 
@@ -222,6 +264,8 @@ case("a chat says its token once, also to a request that is repeated", a_chat_sa
 case("the secret alone answers that wait and nothing else", the_secret_alone_answers_that_wait_and_nothing_else)
 case("whoever may not answer gets no token of a wait", whoever_may_not_answer_gets_no_token)
 case("an answer without an answer is no resume", an_answer_without_an_answer_is_no_resume)
+case("a question that was answered with no is asked again", a_question_that_was_answered_with_no_is_asked_again)
+case("what means nothing to a kind is refused by name", what_means_nothing_to_a_kind_is_refused_by_name)
 case("a graph that waits again is no failure", a_graph_that_waits_again_is_no_failure)
 case("a wait whose token lapsed is opened again", a_lapsed_wait_is_opened_again)
 case("guessing is slowed down", guessing_is_slowed_down)

@@ -109,6 +109,8 @@ def bad_messages_are_refused_by_name():
         ("session.follow", {"id": one}, "INVALID", "action"),
         ("websocket.open", {}, "INVALID", "action"),
         ("subscribe", {"session_id": "nobody"}, "NOT_FOUND", "nobody"),
+        ("subscribe", {"session_id": one[:-1]}, "NOT_FOUND", one[:-1]),
+        ("session.get", {"id": one[:-1]}, "NOT_FOUND", one[:-1]),
         ("subscribe", {"session_id": "../x"}, "INVALID", "session_id"),
         ("subscribe", {"session_id": one, "task_id": "t"}, "INVALID", "task_id"),
         ("subscribe", {"after": -1}, "INVALID", "after"),

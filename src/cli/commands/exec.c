@@ -52,14 +52,30 @@ static enum tide_code open_session(struct cli *cli, struct program_run *r, tide_
     return tide_err_copy(err, &why);
 }
 
-/* Its start says by which request of the server it was: so a request that is repeated starts it once. */
-static enum tide_code take_cause(const struct args *args, struct cause *ret, struct tide_err *err)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    int fd = (int)args_int(args, "request-fd", -1);
-    const struct json *ignored;
+/* Of a request to the server. */
+struct asked {
+    struct arena arena;
+    struct cause cause; /* its start says by which request it was: so a request that is repeated starts it once */
+    struct str set;     /* values of its memory; empty: none */
+};
 
-    return fd < 0 ? TIDE_OK : read_asked(fd, &a, &ignored, ret, err);
+static void asked_done(struct asked *a)
+{
+    arena_done(&a->arena);
+}
+
+static enum tide_code take_asked(const struct args *args, struct asked *ret, struct tide_err *err)
+{
+    int fd = (int)args_int(args, "request-fd", -1);
+    const struct json *request, *set;
+
+    if (fd < 0)
+        return TIDE_OK;
+    if (read_asked(fd, &ret->arena, &request, &ret->cause, err))
+        return err->code;
+    set = json_get(request, STR("set"));
+    ret->set = set ? json_source(set) : STR("");
+    return TIDE_OK;
 }
 
 static enum tide_code exec_program(struct cli *cli, struct program_run *r, struct tide_err *err)
@@ -68,21 +84,23 @@ static enum tide_code exec_program(struct cli *cli, struct program_run *r, struc
     const struct args *args = &cli->args;
     const char *config = args_text(args, "config");
     struct tide_run_options opt = {.size = sizeof opt};
-    struct cause cause = {.by = ""};
+    AUTO(asked_done) struct asked asked = {.arena = ARENA_INIT};
     int token_fd = (int)args_int(args, "token-fd", -1);
     enum tide_code code;
 
     r->degrade = is_continue(args);
     r->begin = args_on(args, "ensure") ? PROGRAM_ENSURE : args_on(args, "new-run") ? PROGRAM_ANEW : PROGRAM_START;
     report_init(r);
-    if ((token_fd >= 0 && check_fd(token_fd, "--token-fd", err)) || take_cause(args, &cause, err) ||
+    if ((token_fd >= 0 && check_fd(token_fd, "--token-fd", err)) || take_asked(args, &asked, err) ||
         program_run_from_argv(r, args->operands, args->n_operands, args_text(args, "env"), err) ||
         program_run_settings(r, config, args_text(args, "on-store-error") != NULL, err))
         return err->code;
     if (open_session(cli, r, &session, err))
         return report_not_run(cli, r, err);
-    if (cause_is_set(&cause))
-        request_sign(session, &cause);
+    if (asked.set.len && program_run_set(r, session, asked.set, asked.cause.by, err))
+        return report_not_run(cli, r, err);
+    if (cause_is_set(&asked.cause))
+        request_sign(session, &asked.cause);
     report_running(r, true);
     code = program_run(r, session, &opt, NULL, err);
     report_running(r, false);

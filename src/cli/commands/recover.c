@@ -424,7 +424,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 
     r.s.arg = &r;
     code = code ? code
-                : scheduler_automatic(args_text(args, "auto-resume"), args_text(args, "config"), r.s.run_due,
+                : scheduler_automatic(args_text(args, "auto-resume"), args_text(args, "config"), r.s.run_due, AUTO_OFF,
                                       &r.s.automatic, err);
     code = code ? code : housekeeping_retention(args_text(args, "config"), &r.s.retention_ms, err);
     code = code ? code : cli_store_open(cli, r.s.dry_run ? NEED_READ : NEED_WRITE, 0, err);

@@ -63,7 +63,7 @@ static const struct opt options[] = {
      .value = "WHAT",
      .words = "off live all",
      .help = "which interrupted sessions to resume: off (none), live (those that ran when their process died) or all "
-             "(default: $TIDEMARK_AUTO_RESUME, else off); never those that a person stopped"},
+             "(default: $TIDEMARK_AUTO_RESUME, else live); never those that a person stopped"},
     {.name = "jobs",
      .type = VALUE_INT,
      .value = "N",
@@ -212,7 +212,7 @@ static enum tide_code take_options(struct serving *s, struct tide_err *err)
         cli_store_url(s->cli, &s->url, err))
         return err->code;
     s->opt.runs.url = buf_cstr(&s->url);
-    return scheduler_automatic(args_text(args, "auto-resume"), config, true, &s->opt.runs.automatic, err);
+    return scheduler_automatic(args_text(args, "auto-resume"), config, true, AUTO_LIVE, &s->opt.runs.automatic, err);
 }
 
 /* ---- while it serves ---- */

@@ -158,7 +158,7 @@ static void put_task(struct out *out, const struct task_row *task)
         outf(out, "\ntitle     ");
         out_value(out, task->title);
     }
-    outf(out, "\nsessions  %" PRId64 ", %" PRId64 " running, %" PRId64 " waiting\nchanged   %s ago\n", task->sessions,
+    outf(out, "\nsessions  %" PRId64 ", %" PRId64 " running, %" PRId64 " waiting\nchanged   %s\n", task->sessions,
          task->running, task->waiting, time_ago(ago, task->updated_ms));
 }
 
