@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/invariant.h"
 #include "base/mem.h"
 #include "base/needles.h"
 #include "base/undo_escapes.h"
@@ -29,6 +30,8 @@
 struct secret {
     char *mark;
     struct str value; /* malloc */
+    size_t holders;
+    bool stays; /* also without one */
 };
 
 /* How a found text is to be widened: one character of base64 beside it that holds bits of the secret. */
@@ -253,16 +256,20 @@ struct secrets *secrets_new(void)
     return s;
 }
 
+static void wipe_secret(struct secret *one)
+{
+    explicit_bzero((char *)(uintptr_t)one->value.ptr, one->value.len);
+    free((char *)(uintptr_t)one->value.ptr);
+    free(one->mark);
+}
+
 void secrets_free(struct secrets *s)
 {
     if (!s)
         return;
     forget_forms(s);
-    for (size_t i = 0; i < s->n; i++) {
-        explicit_bzero((char *)(uintptr_t)s->list[i].value.ptr, s->list[i].value.len);
-        free((char *)(uintptr_t)s->list[i].value.ptr);
-        free(s->list[i].mark);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        wipe_secret(&s->list[i]);
     free(s->list);
     pthread_rwlock_destroy(&s->lock);
     free(s);
@@ -287,26 +294,81 @@ static char *make_mark(struct str name, struct str value)
     return buf_take(&mark);
 }
 
+/* Where no mark can stand in its place, it is no secret. */
+static bool can_be_secret(struct str value)
+{
+    return value.len >= SECRET_MIN && value.len <= SECRET_MAX &&
+           !memmem(SECRET_MARK ":]", strlen(SECRET_MARK ":]"), value.ptr, value.len);
+}
+
+/* With the lock. */
+static struct secret *find_secret(struct secrets *s, struct str value)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (str_eq(s->list[i].value, value))
+            return &s->list[i];
+    return NULL;
+}
+
+/* With the lock. NULL: there are too many. */
+static struct secret *put_secret(struct secrets *s, struct str name, struct str value)
+{
+    struct secret *one = find_secret(s, value);
+
+    if (one || s->n >= SECRETS_MAX)
+        return one;
+    MEM_ROOM(s->list, s->n, s->cap);
+    s->list[s->n] = (struct secret){make_mark(name, value), {mem_dup(value), value.len}, 0, false};
+    forget_forms(s);
+    atomic_store(&s->any, true);
+    return &s->list[s->n++];
+}
+
 bool secrets_add(struct secrets *s, struct str name, struct str value)
 {
-    bool room, known = false;
+    struct secret *one = NULL;
 
     value = str_trim(value);
-    if (value.len < SECRET_MIN || value.len > SECRET_MAX ||
-        memmem(SECRET_MARK ":]", strlen(SECRET_MARK ":]"), value.ptr, value.len))
+    if (!can_be_secret(value))
         return false;
     pthread_rwlock_wrlock(&s->lock);
-    room = s->n < SECRETS_MAX;
-    for (size_t i = 0; i < s->n && !known; i++)
-        known = str_eq(s->list[i].value, value);
-    if (room && !known) {
-        MEM_ROOM(s->list, s->n, s->cap);
-        s->list[s->n++] = (struct secret){make_mark(name, value), {mem_dup(value), value.len}};
+    one = put_secret(s, name, value);
+    if (one)
+        one->stays = true;
+    pthread_rwlock_unlock(&s->lock);
+    return one != NULL;
+}
+
+bool secrets_hold(struct secrets *s, struct str name, struct str value)
+{
+    struct secret *one = NULL;
+
+    value = str_trim(value);
+    if (!can_be_secret(value))
+        return false;
+    pthread_rwlock_wrlock(&s->lock);
+    one = put_secret(s, name, value);
+    if (one)
+        one->holders++;
+    pthread_rwlock_unlock(&s->lock);
+    return one != NULL;
+}
+
+void secrets_release(struct secrets *s, struct str value)
+{
+    struct secret *one;
+
+    value = str_trim(value);
+    pthread_rwlock_wrlock(&s->lock);
+    one = find_secret(s, value);
+    INVARIANT(one && one->holders > 0);
+    if (--one->holders == 0 && !one->stays) {
+        wipe_secret(one);
+        *one = s->list[--s->n];
         forget_forms(s);
-        atomic_store(&s->any, true);
+        atomic_store(&s->any, s->n > 0);
     }
     pthread_rwlock_unlock(&s->lock);
-    return room || known;
 }
 
 /* ---- finding ---- */

@@ -26,6 +26,10 @@ void secrets_free(struct secrets *s); /* wipes them */
  */
 bool secrets_add(struct secrets *s, struct str name, struct str value);
 
+/* The same until it is released as often as it was held: for one of many runs, whose values nobody else is to miss. */
+bool secrets_hold(struct secrets *s, struct str name, struct str value);
+void secrets_release(struct secrets *s, struct str value);
+
 /* Whether any is in the text. A set that is NULL or empty knows none. */
 bool secrets_find(struct secrets *s, struct str text);
 

@@ -76,7 +76,7 @@ static void print_each(struct out *out, const char *name, const struct json *arr
 }
 
 /* A graph, each of its nodes and edges in a line, as they are stored. */
-static void print_graph(struct out *out, const struct json *graph)
+static void print_graph(struct out *out, const char *name, const struct json *graph)
 {
     static const struct {
         const char *member, *name;
@@ -84,7 +84,7 @@ static void print_graph(struct out *out, const struct json *graph)
 
     if (!graph)
         return;
-    print_name(out, "graph", 2);
+    print_name(out, name, 2);
     for (const struct json *m = graph->first; m; m = m->next)
         if (!json_key_eq(m, STR("nodes")) && !json_key_eq(m, STR("edges"))) {
             trust_escape(&out->text, m->key);
@@ -113,7 +113,8 @@ void trust_print(struct out *out, struct str shown)
     print_object(out, "model", json_get(v, STR("provider")));
     print_value(out, "tools", json_get(v, STR("tools")));
     print_object(out, "program", json_get(v, STR("program")));
-    print_graph(out, json_get(v, STR("graph")));
+    print_graph(out, "graph", json_get(v, STR("graph")));
+    print_graph(out, "stored graph", json_get(v, STR("stored_graph")));
     print_object(out, "memory", json_get(v, STR("memory")));
     print_object(out, "position", json_get(v, STR("position")));
     print_each(out, "call", json_get(v, STR("calls")));

@@ -176,17 +176,28 @@ static enum tide_code change_provider(tide_session *session, const struct graph_
                        err);
 }
 
+static enum tide_code make_or_open(tide_store *store, const char *id, struct str fields, const struct graph_want *w,
+                                   const struct held *held, tide_session **ret, bool *ret_made, struct tide_err *err)
+{
+    enum tide_code code = held_create(held, store, id, fields.ptr, ret, err);
+
+    *ret_made = !code;
+    if (code != TIDE_EXISTS)
+        return code;
+    code = held_open(held, store, id, ret, err);
+    return code ? code : change_provider(*ret, w, held, err);
+}
+
 enum tide_code graph_session_open(tide_store *store, const char *id, const char *title, tide_graph *graph,
                                   const struct graph_want *w, const struct held *held, tide_session **ret_session,
                                   bool *ret_made, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
     AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+    struct hidden_values hidden = {NULL, 0, 0};
     struct json_out o = json_out_to(&fields);
-    enum tide_code code;
+    enum tide_code code = graph_hide_memory(store, &hidden, graph, &w->opt, err);
 
-    if (graph_hide_memory(store, graph, &w->opt, err))
-        return err->code;
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("agent"), graph->spec->graph->id);
     json_out_kstr_opt(&o, STR("title"), title ? str_from(title) : graph->spec->graph->name);
@@ -195,12 +206,12 @@ enum tide_code graph_session_open(tide_store *store, const char *id, const char 
     json_out_kstr(&o, STR("loop"), STR("graph")); /* one that is cut before its first run is known to be for a graph */
     put_provider(&o, w);
     json_out_end(&o, '}');
-    code = held_create(held, store, id, buf_cstr(&fields), ret_session, err);
-    *ret_made = !code;
-    if (code != TIDE_EXISTS)
-        return code;
-    code = held_open(held, store, id, ret_session, err);
-    return code ? code : change_provider(*ret_session, w, held, err);
+    code = code ? code : make_or_open(store, id, str_from(buf_cstr(&fields)), w, held, ret_session, ret_made, err);
+    if (!code)
+        (*ret_session)->hidden = hidden; /* from here on as long as its handle */
+    else
+        redact_release(store_of(store), &hidden);
+    return code;
 }
 
 void graph_session_drop(tide_store *store, tide_session **session)

@@ -4,6 +4,12 @@
 #include "session/cause_sign.h"
 #include "session/session.h"
 
+void request_digest_begin(tide_store *store, struct digest_state *d)
+{
+    digest_begin(d, &store_of(store)->origin.user);
+    digest_add_str(d, STR("tidemark request"));
+}
+
 void request_sign(tide_session *session, const struct cause *request)
 {
     session->cause = *request;

@@ -4,7 +4,14 @@
 #define ENGINE_SIGNED_REQUEST_H
 
 #include "base/cause.h"
+#include "base/digest.h"
 #include "tidemark.h"
+
+/*
+ * Begins the digest by which a request is known again. It stands in logs, so it is made with the user's key: else whoever reads one could
+ * try what a request held until the digest fits.
+ */
+void request_digest_begin(tide_store *store, struct digest_state *d);
 
 /* The next append of this handle is this request's. */
 void request_sign(tide_session *session, const struct cause *request);

@@ -129,6 +129,17 @@ enum tide_code stored_graph_load(tide_store *store, const char *digest, tide_gra
     return TIDE_OK;
 }
 
+enum tide_code stored_graph_check_trust(tide_store *store, const char *digest, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    char id[TIDE_ID_SIZE];
+    enum tide_code code;
+
+    make_id(id, digest);
+    code = tide_session_open(store, id, TIDE_SESSION_READ, &session, err);
+    return code ? code : tide_session_check_trust(session, err);
+}
+
 struct listing {
     stored_graph_fn *fn;
     void *arg;

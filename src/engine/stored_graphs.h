@@ -23,6 +23,9 @@ enum tide_code stored_graph_put(tide_store *store, const tide_graph *graph, char
 enum tide_code stored_graph_load(tide_store *store, const char *digest, tide_graph **ret_graph, struct tide_err *err)
     MUST_CHECK;
 
+/* Of one that was loaded, before it runs: a store may hold graphs that came from elsewhere, to be shown. TIDE_UNTRUSTED. */
+enum tide_code stored_graph_check_trust(tide_store *store, const char *digest, struct tide_err *err) MUST_CHECK;
+
 typedef void stored_graph_fn(void *arg, const struct stored_graph *graph);
 /* Newest first. */
 enum tide_code stored_graph_list(tide_store *store, stored_graph_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;

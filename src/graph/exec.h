@@ -193,10 +193,11 @@ const char *graph_effect(const struct spec_node *n);
 enum tide_code graph_entry(const struct spec_graph *g, const char *name, struct str *ret, struct tide_err *err)
     MUST_CHECK;
 /* Before there is a session, whose title may hold it: the store hides what options.memory gives and nothing may store. */
-enum tide_code graph_hide_memory(tide_store *store, tide_graph *g, const struct tide_graph_options *opt,
-                                 struct tide_err *err) MUST_CHECK;
+enum tide_code graph_hide_memory(tide_store *store, struct hidden_values *held, tide_graph *g,
+                                 const struct tide_graph_options *opt, struct tide_err *err) MUST_CHECK;
 bool exec_is_excluded(const struct exec *x, struct str key);
-void exec_hide(struct exec *x, struct str key, struct str json); /* a value of such a key: only kept here */
+/* A value of such a key: only kept here, and hidden as long as the session's handle is open. */
+enum tide_code exec_hide(struct exec *x, struct str key, struct str json, struct tide_err *err) MUST_CHECK;
 /* Splits values (a JSON object) into what is stored and what is only kept here; *ret_stored is a JSON object. */
 enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret_stored, struct tide_err *err)
     MUST_CHECK;

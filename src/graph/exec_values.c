@@ -43,7 +43,8 @@ enum tide_code values_take(struct values *v, const struct json *output, struct t
         if (!texts_have(&v->p->node->outputs, key))
             continue;
         if (exec_is_excluded(v->x, key)) {
-            exec_hide(v->x, key, json_source(m));
+            if (exec_hide(v->x, key, json_source(m), err))
+                return err->code;
             continue;
         }
         if (resolve_key(v, key, json_source(m), &value, err))

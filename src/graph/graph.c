@@ -175,10 +175,10 @@ bool exec_is_excluded(const struct exec *x, struct str key)
     return texts_have(&x->checkpoints.exclude_memory_keys, key);
 }
 
-void exec_hide(struct exec *x, struct str key, struct str json)
+enum tide_code exec_hide(struct exec *x, struct str key, struct str json, struct tide_err *err)
 {
     map_set_text(&x->secrets, key, json);
-    redact_add_json(x->s->store, key, json);
+    return redact_hold_json(x->s->store, &x->s->hidden, key, json, err);
 }
 
 static void exclude_key(struct exec *x, struct str key);
@@ -222,10 +222,10 @@ enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret
                 return err->code;
             exclude_key(x, key);
         }
-        if (exec_is_excluded(x, key))
-            exec_hide(x, key, json_source(m));
-        else
+        if (!exec_is_excluded(x, key))
             json_out_kraw(&o, key, json_source(m));
+        else if (exec_hide(x, key, json_source(m), err))
+            return tide_wrap(err, "memory");
     }
     json_out_end(&o, '}');
     if (ret_stored->len > EXEC_MEMORY_MAX)
@@ -359,8 +359,8 @@ enum tide_code exec_inherit(struct exec *x, struct tide_err *err)
     return take_checkpoints(x, arena_dup(&x->g->spec->arena, buf_view(&both)).ptr, err);
 }
 
-enum tide_code graph_hide_memory(tide_store *store, tide_graph *g, const struct tide_graph_options *opt,
-                                 struct tide_err *err)
+enum tide_code graph_hide_memory(tide_store *store, struct hidden_values *held, tide_graph *g,
+                                 const struct tide_graph_options *opt, struct tide_err *err)
 {
     AUTO(mem_freep) struct exec *x = mem_zero(sizeof *x);
     struct json *v;
@@ -373,8 +373,8 @@ enum tide_code graph_hide_memory(tide_store *store, tide_graph *g, const struct 
     for (const struct json *m = v->first; v->type == JSON_OBJECT && m; m = m->next) {
         struct str key = json_key_text(&g->spec->arena, m);
 
-        if (exec_is_excluded(x, key))
-            redact_add_json(store_of(store), key, json_source(m));
+        if (exec_is_excluded(x, key) && redact_hold_json(store_of(store), held, key, json_source(m), err))
+            return tide_wrap(err, "memory");
     }
     return TIDE_OK;
 }

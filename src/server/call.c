@@ -9,6 +9,7 @@
 #include "engine/housekeeping.h"
 #include "engine/resume.h"
 #include "engine/shapes.h"
+#include "engine/signed_request.h"
 #include "server/idempotency.h"
 #include "server/server.h"
 #include "server/transfer.h"
@@ -573,7 +574,7 @@ static void digest_request(struct call *c)
     struct digest_state d;
     size_t n = 0;
 
-    digest_begin(&d, NULL);
+    request_digest_begin(c->server->store, &d);
     digest_add_str(&d, str_from(c->route->action));
     for (const char *p = strchr(c->route->path, '{'); p; p = strchr(p + 1, '{'))
         digest_add_str(&d, c->params[n++]);

@@ -65,6 +65,10 @@ enum tide_code start_graph_named(struct call *c, const char *digest, tide_graph 
         return err->code;
     if (digest && (need_scope(c, SCOPE_ADMIN, err) || stored_graph_load(c->server->store, digest, &graph, err)))
         return err->code;
+    if (graph && digest && stored_graph_check_trust(c->server->store, digest, err)) {
+        tide_graph_free(graph);
+        return err->code;
+    }
     if (!graph)
         return TIDE_OK;
     graph_write(graph, GRAPH_AS_JSON, &json);

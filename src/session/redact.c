@@ -85,22 +85,45 @@ static bool holds(const char *word, struct str value)
     return memmem(word, strlen(word), value.ptr, value.len) != NULL;
 }
 
-enum tide_code redact_add(struct store *store, struct str name, struct str value, struct tide_err *err)
+/* A value without which the log could not be read. */
+static bool is_word_of_log(struct str value)
 {
-    bool is_word = kind_is_word(value); /* a value without which the log could not be read */
+    bool is = kind_is_word(value);
 
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && !is; i++)
+        is = holds(words[i], value);
+    return is;
+}
+
+static int shown_len(struct str name)
+{
+    return (int)(name.len > 60 ? 60 : name.len);
+}
+
+static enum tide_code check_value(struct str name, struct str value, struct tide_err *err)
+{
     if (value.len > SECRET_MAX || value.len < SECRET_MIN)
         return tide_fail(err, TIDE_INVALID, "'%.*s' cannot be hidden: a secret has %d to %d bytes, this one %zu",
-                         (int)(name.len > 60 ? 60 : name.len), name.ptr, SECRET_MIN, SECRET_MAX, value.len);
-    for (size_t i = 0; i < sizeof words / sizeof words[0] && !is_word; i++)
-        is_word = holds(words[i], value);
-    if (is_word)
+                         shown_len(name), name.ptr, SECRET_MIN, SECRET_MAX, value.len);
+    if (is_word_of_log(value))
         return tide_fail(err, TIDE_INVALID, "'%.*s' cannot be hidden: its value is part of a word of the log format",
-                         (int)(name.len > 60 ? 60 : name.len), name.ptr);
-    if (secrets_add(store->secrets, name, value))
-        return TIDE_OK;
-    return tide_fail(err, TIDE_TOO_BIG, "'%.*s' cannot be hidden: a store hides at most %d values",
-                     (int)(name.len > 60 ? 60 : name.len), name.ptr, SECRETS_MAX);
+                         shown_len(name), name.ptr);
+    return TIDE_OK;
+}
+
+static enum tide_code refuse_more(struct str name, struct tide_err *err)
+{
+    return tide_fail(err, TIDE_TOO_BIG, "'%.*s' cannot be hidden: a store hides at most %d values at once",
+                     shown_len(name), name.ptr, SECRETS_MAX);
+}
+
+enum tide_code redact_add(struct store *store, struct str name, struct str value, struct tide_err *err)
+{
+    enum tide_code code = check_value(name, value, err);
+
+    if (code)
+        return code;
+    return secrets_add(store->secrets, name, value) ? TIDE_OK : refuse_more(name, err);
 }
 
 static void add_texts(struct store *store, struct arena *a, struct str name, const struct json *v)
@@ -111,7 +134,8 @@ static void add_texts(struct store *store, struct arena *a, struct str name, con
         add_texts(store, a, name, item);
 }
 
-void redact_add_json(struct store *store, struct str name, struct str json)
+/* What cannot be hidden is passed over. */
+static void add_json(struct store *store, struct str name, struct str json)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *v;
@@ -120,6 +144,59 @@ void redact_add_json(struct store *store, struct str name, struct str json)
         (void)!redact_add(store, name, json, NULL);
     else
         add_texts(store, &a, name, v);
+}
+
+/* ---- for a while ---- */
+
+/* What cannot be hidden by what it is is passed over; that there is no room for it is not. */
+static enum tide_code hold_text(struct store *store, struct hidden_values *held, struct str name, struct str value,
+                                struct tide_err *err)
+{
+    value = str_trim(value);
+    for (size_t i = 0; i < held->n; i++)
+        if (str_eq(held->at[i], value))
+            return TIDE_OK;
+    if (check_value(name, value, NULL))
+        return TIDE_OK;
+    if (!secrets_hold(store->secrets, name, value))
+        return holds(SECRET_MARK ":]", value) ? TIDE_OK : refuse_more(name, err);
+    MEM_ROOM(held->at, held->n, held->cap);
+    held->at[held->n++] = (struct str){mem_dup(value), value.len};
+    return TIDE_OK;
+}
+
+static enum tide_code hold_texts(struct store *store, struct hidden_values *held, struct arena *a, struct str name,
+                                 const struct json *v, struct tide_err *err)
+{
+    enum tide_code code = v->type == JSON_STRING ? hold_text(store, held, name, json_text(a, v), err) : TIDE_OK;
+
+    for (const struct json *item = v->first; item && !code; item = item->next)
+        code = hold_texts(store, held, a, name, item, err);
+    return code;
+}
+
+enum tide_code redact_hold_json(struct store *store, struct hidden_values *held, struct str name, struct str json,
+                                struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *v;
+
+    if (json_parse(&a, json, NULL, &v, NULL, NULL) || v->type == JSON_NUMBER)
+        return hold_text(store, held, name, json, err);
+    return hold_texts(store, held, &a, name, v, err);
+}
+
+void redact_release(struct store *store, struct hidden_values *held)
+{
+    while (held->n) {
+        struct str value = held->at[--held->n];
+
+        secrets_release(store->secrets, value);
+        explicit_bzero((char *)(uintptr_t)value.ptr, value.len);
+        free((char *)(uintptr_t)value.ptr);
+    }
+    free(TAKE(held->at));
+    held->cap = 0;
 }
 
 /* ---- the environment ---- */
@@ -177,7 +254,7 @@ void redact_add_variable(struct store *store, struct str name, const char *varia
     if (!value || is_no_secret(str_from(variable), value))
         return;
     if (json)
-        redact_add_json(store, name, str_from(value));
+        add_json(store, name, str_from(value));
     else
         (void)!redact_add(store, name, str_from(value), NULL);
 }

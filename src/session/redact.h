@@ -18,8 +18,17 @@
  */
 enum tide_code redact_add(struct store *store, struct str name, struct str value, struct tide_err *err) MUST_CHECK;
 
-/* Every text in a JSON value, and a number that is the value itself; what cannot be hidden is passed over. */
-void redact_add_json(struct store *store, struct str name, struct str json);
+/*
+ * Every text in a JSON value, and a number that is the value itself, of what one run alone was given: nobody else is to miss it when
+ * that is over. What cannot be hidden is passed over. TIDE_TOO_BIG: there is no room for one, which would be stored then.
+ */
+struct hidden_values {
+    struct str *at; /* malloc */
+    size_t n, cap;
+};
+enum tide_code redact_hold_json(struct store *store, struct hidden_values *held, struct str name, struct str json,
+                                struct tide_err *err) MUST_CHECK;
+void redact_release(struct store *store, struct hidden_values *held);
 
 /* The variables whose names hold KEY, TOKEN, SECRET or PASSWORD, but for those that TIDEMARK_NOT_SECRET names. */
 void redact_add_environment(struct store *store, char *const *env);

@@ -118,6 +118,7 @@ struct tide_session *session_new(struct store *store, unsigned flags)
 void session_free(struct tide_session *s)
 {
     INVARIANT(!s->owner.pending); /* whoever writes would tell it what became of them */
+    redact_release(s->store, &s->hidden);
     state_free(s->state);
     arena_done(&s->parse);
     arena_done(&s->info_texts);

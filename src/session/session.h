@@ -5,6 +5,7 @@
 
 #include "base/sized.h"
 #include "session/load.h"
+#include "session/redact.h"
 #include "session/cause_sign.h"
 #include "session/state.h"
 #include "store/group.h"
@@ -33,7 +34,8 @@ struct tide_session {
     bool unsettled;      /* the outcome of an append is not known: settle the store before looking */
     struct arena parse;  /* of the append under way */
     struct patience patience;
-    struct cause cause; /* of the next append */
+    struct cause cause;          /* of the next append */
+    struct hidden_values hidden; /* what runs of this handle were given that is stored nowhere */
     /* What the latest calls gave out: tide_session_get_info(), tide_checkpoint_load(), tide_session_get_event(). */
     struct tide_session_info *info;
     struct tide_checkpoint *checkpoint;

@@ -152,6 +152,7 @@ struct found {
     struct map asked, answered; /* place -> int64_t * how often */
     struct str tools;           /* JSON array as the latest request had it */
     struct str graph;           /* JSON */
+    struct str stored_graph;    /* one that was given to the store: the first counts */
     int64_t graph_seq;
 };
 
@@ -200,6 +201,8 @@ static int find_in(void *arg, const struct event *ev)
         count_place(&f->answered, place_of(f, body, json_get_text(&f->scratch, body, STR("tool_call_id"))));
     else if (str_eq(ev->kind, STR("llm.request")) && (v = json_get(body, STR("tools"))))
         f->tools = arena_dup(&f->keep, json_source(v));
+    else if (!f->stored_graph.len && str_eq(ev->kind, STR("graph.stored")) && (v = json_get(body, STR("graph"))))
+        f->stored_graph = arena_dup(&f->keep, json_source(v));
     if (ev->seq == f->graph_seq && (v = json_get(body, STR("graph"))))
         f->graph = arena_dup(&f->keep, json_source(v));
     return 0;
@@ -349,6 +352,7 @@ static enum tide_code describe_runs(struct tide_session *s, struct buf *out, str
         put_raw(&o, names[i], str_from(map_get(&s->state->info.fields, str_from(names[i]))));
     put_program(&o, &f.keep, buf_view(&program));
     put_raw(&o, "graph", f.graph);
+    put_raw(&o, "stored_graph", f.stored_graph);
     put_memory(&o, &s->state->content.memory);
     if (f.graph.len)
         position_encode(&o, &s->state->content, STATE_ALL, NULL); /* what nodes that are ready were given, and frames */

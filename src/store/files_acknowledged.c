@@ -35,8 +35,7 @@
 #define SEQ_BITS ((uint64_t)0xfffff)
 #define BEHIND_MAX ((int64_t)SEQ_BITS / 2) /* that the word may be behind the line: half of what can be told */
 #define DIGEST_BITS 28
-#define LOOKS 20 /* at one that cannot be read, a millisecond apart: somebody may be writing it, */
-#define STILL 10 /* and may be kept from going on by the machine, with half of it written, for as many of them */
+#define LOOKS 100 /* at one that cannot be read, a millisecond apart: somebody may be writing it */
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -169,27 +168,43 @@ static bool is_steady(struct files_store *s, const struct files_log *l, const ch
                              got == NOW_LEN && memcmp(again, text + NOW_AT, NOW_LEN) == 0);
 }
 
-enum tide_code mark_look(struct files_store *s, struct files_log *l, struct tide_err *err)
+/* Who writes a mark has the lock of its log. One who is kept from going on in the middle of that may be so for long. */
+static bool nobody_writes(struct files_store *s, struct files_log *l, bool locked)
+{
+    const struct env_ops *ops = s->base.env->ops;
+
+    if (locked || !l->file)
+        return locked;
+    if (ops->lock(l->file, 0, NULL))
+        return false;
+    ops->unlock(l->file);
+    return true;
+}
+
+/* What stays the same although nobody was writing when it was looked at again is damage. */
+enum tide_code mark_look(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     char text[MARK_LEN + 1] = "", before[MARK_LEN + 1];
     enum tide_code code = open_mark(s, l, err);
-    int still = 0; /* looks that saw the same: nobody is writing it */
+    bool moves = true; /* somebody may be writing it */
     size_t got = 0;
 
     l->mark = (struct files_mark){.state = MARK_NONE};
     if (code == TIDE_NOT_FOUND)
         return TIDE_OK;
-    for (int i = 0; !code && i < LOOKS && l->mark.state != MARK_OK && still < STILL; i++) {
+    for (int i = 0; !code && i < LOOKS && l->mark.state != MARK_OK && moves; i++) {
+        bool alone = i > 0 && nobody_writes(s, l, locked);
+
         memcpy(before, text, sizeof text);
-        if (i > 0)
+        if (i > 0 && !alone)
             ops->sleep_ms(s->base.env, 1);
         code = ops->pread(l->mark_file, text, sizeof text, 0, &got, err);
         read_mark(s, l->id, text, code ? 0 : got, &l->mark);
-        still = i && memcmp(before, text, sizeof text) == 0 ? still + 1 : 0;
+        moves = !alone || memcmp(before, text, sizeof text) != 0;
         if (l->mark.state == MARK_OK && !is_steady(s, l, text)) {
             l->mark.state = MARK_BAD;
-            still = 0;
+            moves = true;
         }
     }
     if (l->mark.state == MARK_OK && l->mark.seq > l->acked && !s->accept_loss)
@@ -303,7 +318,7 @@ enum tide_code mark_clear(struct files_store *s, struct files_log *l, struct tid
  */
 enum tide_code mark_without_log(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
-    enum tide_code code = mark_look(s, l, err);
+    enum tide_code code = mark_look(s, l, false, err);
 
     if (l->mark_file)
         s->base.env->ops->close(TAKE(l->mark_file));

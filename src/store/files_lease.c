@@ -16,7 +16,7 @@
 #define SMALL_MAX 8192
 #define LEASE_BYTES 400 /* of every lease: less than a sector */
 #define SPARE_MS 300000 /* that a spare file is kept: nobody sweeps one so young */
-#define LOOKS 20        /* at one that cannot be read, a millisecond apart */
+#define LOOKS 100       /* at one that cannot be read, a millisecond apart */
 
 /* ---- leases ---- */
 

@@ -289,7 +289,7 @@ enum tide_code files_list(struct store *store, const struct head *forks_of, stor
         if (rows.n > LOGS_MAX && i % AHEAD == 0)
             look_again(s, &rows, i);
         code = files_head(store, str_from(rows.at[i].id), &h, err);
-        if (code == TIDE_IO)
+        if (code == TIDE_IO || code == TIDE_BUSY) /* that is no damage */
             break;
         if (code == TIDE_NOT_FOUND) { /* it went meanwhile */
             code = TIDE_OK;

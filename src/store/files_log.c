@@ -9,6 +9,8 @@
 
 #include "store/files_store.h"
 
+#define BUSY_LOOKS 5 /* at a log that is written to while it is read for the first time */
+
 void log_name(char out[FILES_PATH], const char *id, bool hidden)
 {
     snprintf(out, FILES_PATH, "%s%s.messages.jsonl", hidden ? ".import-" : "", id);
@@ -217,7 +219,7 @@ static bool tail_begin(struct files_store *s, struct files_log *l, int64_t size,
     t->lock = !locked && !s->base.env->ops->lock(l->file, 0, NULL);
     t->ours = (t->lock || locked) && !s->base.read_only;
     if (t->lock)
-        t->code = mark_look(s, l, &t->err); /* who had the lock may have gone on */
+        t->code = mark_look(s, l, true, &t->err); /* who had the lock may have gone on */
     if (t->code || (!t->lock && !locked && is_bounded(l)))
         return false;
     t->code = log_read_on(s, l, size, INT64_MAX, &t->err);
@@ -279,7 +281,7 @@ static enum tide_code read_tail(struct files_store *s, struct files_log *l, int6
 static enum tide_code look_twice(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
 {
     bool bounded = is_bounded(l);
-    enum tide_code code = locked || bounded ? TIDE_OK : mark_look(s, l, err);
+    enum tide_code code = locked || bounded ? TIDE_OK : mark_look(s, l, false, err);
 
     if (!code && !bounded && is_bounded(l) && l->h.last_seq > l->mark.seq) {
         log_forget(s, l);
@@ -327,7 +329,7 @@ static enum tide_code read_on(struct files_store *s, struct files_log *l, int64_
 static enum tide_code read_new(struct files_store *s, struct files_log *l, int64_t size, bool locked,
                                struct tide_err *err)
 {
-    enum tide_code code = mark_look(s, l, err);
+    enum tide_code code = mark_look(s, l, locked, err);
 
     if (code)
         return code;
@@ -443,7 +445,7 @@ static enum tide_code refresh_log(struct files_store *s, struct files_log *l, bo
     return code;
 }
 
-enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
+static enum tide_code refresh_once(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     struct env_file *file = l->file;
@@ -464,6 +466,16 @@ enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool lock
     return code;
 }
 
+/* Whoever writes to it meanwhile has marked it by then: the next look goes as far as that mark. */
+enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
+{
+    enum tide_code code = refresh_once(s, l, locked, err);
+
+    for (int i = 0; i < BUSY_LOOKS && code == TIDE_BUSY && !l->file; i++)
+        code = refresh_once(s, l, false, err);
+    return code;
+}
+
 /* Opened, and read unless that was done; false: there is nothing to sync. */
 static bool look_first(struct files_store *s, struct files_log *l, struct tail *t)
 {
@@ -477,7 +489,7 @@ static bool look_first(struct files_store *s, struct files_log *l, struct tail *
             log_forget(s, l); /* an empty one: whoever looks at it sees it for the first time */
         return false;
     }
-    if (mark_look(s, l, &err) || l->mark.state == MARK_BAD || is_bounded(l) || s->accept_loss)
+    if (mark_look(s, l, false, &err) || l->mark.state == MARK_BAD || is_bounded(l) || s->accept_loss)
         return false; /* there is nothing to sync, or not yet: whoever looks at it does */
     if (tail_begin(s, l, st.size, false, t)) {
         t->code = t->ours ? write_again(s, l, t->from, t->size, false, &t->err) : TIDE_OK;

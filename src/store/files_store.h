@@ -266,8 +266,8 @@ int64_t session_file_last_seq(struct files_store *s, const char *id);
 
 /* ---- files_acknowledged.c */
 
-/* What the mark says now. Only what cannot be read is an error. */
-enum tide_code mark_look(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* What the mark says now. Only what cannot be read is an error. `locked`: we have the lock of the log. */
+enum tide_code mark_look(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err) MUST_CHECK;
 /* That the session was acknowledged up to its last event: into its file, not synced. */
 enum tide_code mark_put(struct files_store *s, struct env_file *file, const char *id, const struct head *h,
                         struct tide_err *err) MUST_CHECK;

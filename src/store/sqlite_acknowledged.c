@@ -26,6 +26,7 @@
 
 #define MARK_HEAD 39 /* "position " + 20 digits + ' ' + 8 + ' ' */
 #define MARK_LEN (MARK_HEAD + 17)
+#define LOOKS 50 /* at one that is damaged, a millisecond apart */
 
 static void mark_line(char out[MARK_LEN + 1], int64_t pos, bool suspect)
 {
@@ -76,7 +77,7 @@ struct mark {
     bool suspect;
 };
 
-static enum tide_code mark_read(struct sqlite_store *s, struct mark *ret, struct tide_err *err)
+static enum tide_code read_once(struct sqlite_store *s, struct mark *ret, struct tide_err *err)
 {
     static const char nothing[MARK_LEN];
     char line[MARK_LEN + 1], again[MARK_LEN + 1];
@@ -84,8 +85,6 @@ static enum tide_code mark_read(struct sqlite_store *s, struct mark *ret, struct
     size_t n = 0;
 
     *ret = (struct mark){.is = MARK_NONE};
-    if (!s->mark)
-        return TIDE_OK;
     code = s->base.env->ops->pread(s->mark, line, MARK_LEN, 0, &n, err);
     if (code || n < MARK_LEN || memcmp(line, nothing, MARK_LEN) == 0)
         return code;
@@ -98,6 +97,23 @@ static enum tide_code mark_read(struct sqlite_store *s, struct mark *ret, struct
     if (memcmp(line, again, MARK_LEN) == 0)
         ret->is = MARK_WHOLE;
     return TIDE_OK;
+}
+
+/*
+ * Who opens a store reads it without the lock of those who write it, and may get some of the old line and some of the new, for as
+ * long as whoever writes it is kept from going on. What stays is damage.
+ */
+static enum tide_code mark_read(struct sqlite_store *s, struct mark *ret, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    *ret = (struct mark){.is = MARK_NONE};
+    for (int i = 0; s->mark && !code && i < LOOKS && (!i || ret->is == MARK_DAMAGED); i++) {
+        if (i > 0)
+            s->base.env->ops->sleep_ms(s->base.env, 1);
+        code = read_once(s, ret, err);
+    }
+    return code;
 }
 
 bool mark_missing(struct sqlite_store *s)

@@ -338,6 +338,53 @@ static void searching_is_as_the_plain_way_has_it(void **state)
     }
 }
 
+static void what_is_held_is_looked_for_until_it_is_released(void **state)
+{
+    struct secrets *s = secrets_new();
+    struct buf out = BUF_INIT(1 << 20);
+
+    (void)state;
+    assert_true(secrets_hold(s, STR("ONE"), STR("first-value-1")));
+    assert_true(secrets_hold(s, STR("TWO"), STR("second-value-2")));
+    assert_true(secrets_hold(s, STR("OTHER"), STR("first-value-1")));
+    assert_true(secrets_add(s, STR("STAYS"), STR("second-value-2")));
+    assert_string_equal(clean(s, "first-value-1 second-value-2", &out), "[redacted:ONE] [redacted:TWO]");
+    secrets_release(s, STR("first-value-1"));
+    assert_string_equal(clean(s, "first-value-1 second-value-2", &out), "[redacted:ONE] [redacted:TWO]");
+    secrets_release(s, STR("first-value-1"));
+    secrets_release(s, STR("second-value-2"));
+    assert_string_equal(clean(s, "first-value-1 second-value-2", &out), "first-value-1 [redacted:TWO]");
+    assert_false(secrets_find(s, STR("first-value-1")));
+    buf_done(&out);
+    secrets_free(s);
+}
+
+/* More than may be looked for at once, one after the other: each is, and none is left when all are gone. */
+static void a_release_makes_room(void **state)
+{
+    struct secrets *s = secrets_new();
+    char value[40];
+
+    (void)state;
+    for (int i = 0; i < SECRETS_MAX; i++) {
+        snprintf(value, sizeof value, "value-number-%d-of-many", i);
+        assert_true(secrets_hold(s, STR("N"), str_from(value)));
+    }
+    assert_false(secrets_hold(s, STR("N"), STR("one more than may be")));
+    secrets_release(s, STR("value-number-7-of-many"));
+    assert_true(secrets_hold(s, STR("N"), STR("one more than may be")));
+    assert_true(secrets_find(s, STR("a one more than may be b")));
+    assert_false(secrets_find(s, STR("a value-number-7-of-many b")));
+    for (int i = 0; i < SECRETS_MAX; i++) {
+        snprintf(value, sizeof value, "value-number-%d-of-many", i);
+        if (i != 7)
+            secrets_release(s, str_from(value));
+    }
+    secrets_release(s, STR("one more than may be"));
+    assert_false(secrets_find(s, STR("value-number-1-of-many, one more than may be")));
+    secrets_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +401,8 @@ int main(void)
         cmocka_unit_test(a_stream_holds_back_only_what_may_be_a_secret),
         cmocka_unit_test(a_text_that_was_cut_keeps_no_half),
         cmocka_unit_test(searching_is_as_the_plain_way_has_it),
+        cmocka_unit_test(what_is_held_is_looked_for_until_it_is_released),
+        cmocka_unit_test(a_release_makes_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,12 +42,17 @@ static void begin_quoted(struct life *l, const char *graph)
     OK(tide_graph_add_callback(l->g, "key", give_key, NULL, &err));
 }
 
-static void expect_no_secret(struct life *l, const char *what)
+static bool is_on_disk(struct life *l)
 {
     char command[600];
 
     snprintf(command, sizeof command, "grep -r " SECRET " '%s' >/dev/null", l->w.dir);
-    if (system(command) == 0) /* NOLINT(cert-env33-c): our own directory */
+    return system(command) == 0; /* NOLINT(cert-env33-c): our own directory */
+}
+
+static void expect_no_secret(struct life *l, const char *what)
+{
+    if (is_on_disk(l))
         fail_msg("%s: the secret is on disk", what);
     assert_null(strstr(l->w.notices, SECRET));
 }
@@ -193,6 +198,59 @@ static void an_output_that_cannot_be_read_is_not_shown_where_a_secret_is_due(voi
         TIDE_FAILED);
     assert_non_null(strstr(l.err.msg, "a secret may be in it"));
     assert_null(strstr(l.err.msg, "half-a"));
+    end(&l);
+}
+
+static void put_note(struct life *l, const char *text)
+{
+    const struct tide_new_event ev = {"note", text, 0};
+    tide_session *s = NULL;
+
+    OK(tide_session_create(l->w.store, NULL, NULL, &s, &err));
+    OK(tide_session_append(s, 0, &ev, 1, NULL, &err));
+    tide_session_close(s);
+}
+
+/* In a process that lasts many runs follow each other: what one was given is no secret of the others, nor kept for ever. */
+static void a_secret_is_one_as_long_as_its_run(void **state)
+{
+    struct life l;
+
+    (void)state;
+    begin_quoted(&l, HEAD "'entry':'use','nodes':[" USE "]}");
+    for (int i = 0; i < 3; i++) {
+        AUTO(buf_done) struct buf memory = BUF_INIT(1 << 20);
+
+        buf_addf(&memory, "{\"api_key\":[\"%s\"", SECRET);
+        for (int k = 0; k < SECRETS_MAX / 2; k++)
+            buf_addf(&memory, ",\"number-%d-of-run-%d\"", k, i);
+        buf_addf(&memory, "]}");
+        l.session[0] = 0;
+        assert_int_equal(go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options),
+                                                             .memory = buf_cstr(&memory)}),
+                         TIDE_OK);
+    }
+    expect_no_secret(&l, "three runs");
+    put_note(&l, "{\"a\":\"" SECRET "\"}");
+    assert_true(is_on_disk(&l));
+    end(&l);
+}
+
+static void a_value_that_cannot_be_hidden_is_not_stored(void **state)
+{
+    AUTO(buf_done) struct buf memory = BUF_INIT(1 << 20);
+    struct life l;
+
+    (void)state;
+    begin_quoted(&l, HEAD "'entry':'use','nodes':[" USE "]}");
+    buf_addf(&memory, "{\"api_key\":[\"first-of-them\"");
+    for (int k = 0; k < SECRETS_MAX; k++)
+        buf_addf(&memory, ",\"value-%d-of-too-many\"", k);
+    buf_addf(&memory, "]}");
+    assert_int_equal(
+        go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .memory = buf_cstr(&memory)}),
+        TIDE_TOO_BIG);
+    assert_non_null(strstr(l.err.msg, "'api_key' cannot be hidden: a store hides at most"));
     end(&l);
 }
 
@@ -428,6 +486,8 @@ int main(void)
         cmocka_unit_test(what_a_run_excludes_is_excluded_when_it_goes_on),
         cmocka_unit_test(a_run_cannot_exclude_what_its_graph_stores),
         cmocka_unit_test(an_output_that_cannot_be_read_is_not_shown_where_a_secret_is_due),
+        cmocka_unit_test(a_secret_is_one_as_long_as_its_run),
+        cmocka_unit_test(a_value_that_cannot_be_hidden_is_not_stored),
         cmocka_unit_test(two_questions_with_long_names_are_two_questions),
         cmocka_unit_test(a_long_question_is_asked_whole),
         cmocka_unit_test(a_model_that_cannot_be_asked_fails_the_run_and_is_asked_again),

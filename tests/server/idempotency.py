@@ -330,12 +330,27 @@ def a_failed_sync_passes():
     want(len(events(one)), 3)
 
 
+def a_log_tells_nothing_of_what_a_request_held():
+    """The digest of a request is made with the user's key: without it nobody can try what fits."""
+    digests = []
+    for key in ("one key of origin", "another key of origin", "one key of origin"):
+        os.environ["TIDEMARK_ORIGIN_KEY"], before = key, os.environ["TIDEMARK_ORIGIN_KEY"]
+        t = Server()
+        os.environ["TIDEMARK_ORIGIN_KEY"] = before
+        a = t.api("POST", "/sessions", {"session_id": "s", "title": "the pin is 4711"}, fields={"Idempotency-Key": "k"})
+        want(a.status, 201)
+        digests.append(t.api("GET", "/sessions/s/log").json["events"][0]["request"]["digest"])
+        t.done()
+    want((digests[0] == digests[2], digests[0] == digests[1]), (True, False))
+
+
 case("every unsafe request has one effect and one answer, across restarts", every_unsafe_request_has_one_effect)
 case("another request with the same key is refused", another_body_with_the_key_is_refused)
 case("a refused request may be tried again", a_refused_request_may_be_tried_again)
 case("many at once have one effect", many_at_once_have_one_effect)
 case("a key belongs to its token", a_key_belongs_to_its_token)
 case("the event names its request, and neither key nor token", the_event_names_its_request)
+case("a log tells nothing of what a request held", a_log_tells_nothing_of_what_a_request_held)
 case("a failed sync passes", a_failed_sync_passes)
 case("what was done is known though its answer was lost", what_was_done_is_known_though_its_answer_was_lost)
 case("what others put into a session stays", what_others_put_into_a_session_stays)

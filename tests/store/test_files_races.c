@@ -333,6 +333,62 @@ static void a_lease_that_is_just_written_is_no_damage(void **state)
     end(s);
 }
 
+/* ---- a mark that is read while it is written, by one who is kept from going on ---- */
+
+static enum { MARK_WHOLE, MARK_HALF, MARK_DAMAGED } mark_is;
+static int half; /* looks for which the one who writes it is kept from going on */
+
+static enum tide_code pread_half(struct env_file *f, void *out, size_t n, int64_t at, size_t *ret_n,
+                                 struct tide_err *why)
+{
+    enum tide_code code = env_real()->ops->pread(f, out, n, at, ret_n, why);
+
+    if (!code && mark_is != MARK_WHOLE && at == 0 && *ret_n > 100 && *ret_n < 300)
+        memset((char *)out + 40, ' ', 20);
+    return code;
+}
+
+static void sleep_through(struct env *env, int ms)
+{
+    (void)env, (void)ms;
+    if (mark_is == MARK_HALF && half-- == 0)
+        mark_is = MARK_WHOLE;
+}
+
+/* Whoever writes it has the lock. */
+static enum tide_code lock_of_writer(struct env_file *f, int timeout_ms, struct tide_err *why)
+{
+    if (mark_is == MARK_HALF)
+        return tide_fail(why, TIDE_BUSY, "held by who writes");
+    return env_real()->ops->lock(f, timeout_ms, why);
+}
+
+static void a_mark_that_is_just_written_is_no_damage(void **state)
+{
+    struct store *s = begin();
+    struct head h;
+
+    (void)state;
+    OK(write_to(other, BATCH_CREATE | BATCH_ACQUIRE));
+    first_ops.pread = pread_half;
+    first_ops.lock = lock_of_writer;
+    first_ops.sleep_ms = sleep_through;
+    mark_is = MARK_HALF;
+    half = 60;
+    OK(store_head(s, STR("s"), &h, &err));
+    assert_int_equal(mark_is, MARK_WHOLE);
+    assert_int_equal(h.last_seq, 1);
+    assert_false(h.damaged);
+    end(s);
+    s = begin();
+    OK(write_to(other, BATCH_CREATE | BATCH_ACQUIRE));
+    first_ops.pread = pread_half;
+    mark_is = MARK_DAMAGED;
+    GIVES(TIDE_CORRUPT, store_head(s, STR("s"), &h, &err));
+    mark_is = MARK_WHOLE;
+    end(s);
+}
+
 /* ---- two that make the store, or open a clone of it, at once ---- */
 
 static unsigned char other_key[32];
@@ -518,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_log_is_written_only_under_its_lock),
         cmocka_unit_test(an_import_gives_its_name_to_no_other),
         cmocka_unit_test(a_lease_that_is_just_written_is_no_damage),
+        cmocka_unit_test(a_mark_that_is_just_written_is_no_damage),
         cmocka_unit_test(a_store_that_is_just_made_is_opened),
         cmocka_unit_test(a_clone_that_two_open_lacks_nothing),
         cmocka_unit_test(a_store_has_one_key_whoever_makes_it),

@@ -9,6 +9,7 @@
 #include "kit.h"
 
 #include "base/digest.h"
+#include "store/store.h"
 
 struct fixture {
     char dir[256], path[300];
@@ -381,6 +382,46 @@ static void who_closes_while_another_reads_leaves_nothing_to_mend(void **state)
     expect_usable(f);
 }
 
+/* ---- a mark that is read while it is written */
+
+static struct env_ops torn_ops;
+static struct env torn_env;
+static int torn; /* looks for which it is half of the old line and half of the new */
+
+static enum tide_code pread_torn(struct env_file *f, void *out, size_t n, int64_t at, size_t *ret_n,
+                                 struct tide_err *why)
+{
+    enum tide_code code = env_real()->ops->pread(f, out, n, at, ret_n, why);
+
+    if (!code && *ret_n > 50 && memcmp(out, "position ", 9) == 0 && torn > 0 && torn--)
+        memcpy((char *)out + 20, "123456789", 9);
+    return code;
+}
+
+static void a_mark_that_is_just_written_is_no_damage(void **state)
+{
+    static const unsigned flags[] = {0, TIDE_OPEN_READ_ONLY};
+    struct fixture *f = *state;
+
+    make_closed(f);
+    torn_env = *env_real();
+    torn_ops = *env_real()->ops;
+    torn_ops.pread = pread_torn;
+    torn_env.ops = &torn_ops;
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        const struct tide_store_options opt = {.size = sizeof opt, .flags = flags[i]};
+        struct store *s = NULL;
+
+        torn = 20;
+        OK(store_open(f->path, &opt, &torn_env, &s, &err));
+        assert_int_equal(torn, 0);
+        store_close(s);
+        torn = 100000;
+        GIVES(TIDE_CORRUPT, store_open(f->path, &opt, &torn_env, &s, &err));
+        torn = 0;
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, fixture_remove)
 
 int main(void)
@@ -390,6 +431,7 @@ int main(void)
         CASE(a_file_that_goes_while_it_is_in_use_is_named_and_may_come_back),
         CASE(who_goes_on_after_another_has_closed_takes_that_back),
         CASE(who_closes_while_another_reads_leaves_nothing_to_mend),
+        CASE(a_mark_that_is_just_written_is_no_damage),
         CASE(an_older_store_without_its_mark_is_taken_as_it_is_and_that_is_said_once),
     };
 
