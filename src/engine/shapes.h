@@ -44,7 +44,6 @@ struct session_detail {
     struct str working_dir, provider, metadata; /* JSON; empty: none */
     bool checkpoints_enabled;
     int64_t total_checkpoints;
-    struct tide_usage usage;
 };
 
 struct session_why {
@@ -71,6 +70,7 @@ struct ids_listed {
 struct transcript_shown {
     const char *session_id, *title;
     struct shape_stream entries;
+    int64_t entries_before, entries_after; /* of a page: as of struct transcript_page */
 };
 
 struct checkpoints_listed {

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a page of sessions is drawn from: one request for each page, parts of long logs, what waits for a person.
+import json
+import os
+import stat
+import subprocess
+import time
+
+from frames import Socket
+from serving import BIN, case, end, want
+from watched import Server
+
+s = Server()
+DIR = s.dir.name
+socket = Socket(s)
+names = {}
+
+
+def program(one, text, *more):
+    path = os.path.join(DIR, one + ".sh")
+    with open(path, "w") as f:
+        f.write("#!/bin/sh -e\ncd %s\n%s" % (DIR, text))
+    os.chmod(path, stat.S_IRWXU)
+    return s.run("exec", "--session", one, *more, "--", path)
+
+
+def asks(one, question="go on?", kind="approval", more=""):
+    program(one, "tidemark wait go --kind %s --question '%s' %s > /dev/null\n" % (kind, question, more))
+    want(s.api("GET", "/sessions/" + one).json["status"], "waiting", one)
+
+
+def script(name, turns):
+    return s.write(name + ".json", json.dumps({"turns": turns, "repeat": True}))
+
+
+def chat(turns, prompts, one=None, cwd=None):
+    """Its id."""
+    turns = script("turns", turns)
+    for prompt in prompts:
+        of_it = ["--resume", one] if one else []
+        r = subprocess.run([BIN, "--store", s.store, "chat", "--script", turns, "-p", prompt, "--output", "json", *of_it], env=s.env, cwd=cwd or DIR, capture_output=True, text=True)
+        want(r.returncode in (0, 7), True, r.stderr)
+        one = one or json.loads(r.stdout.splitlines()[-1])["session_id"]
+    return one
+
+
+def log(name, events):
+    """A session of these events."""
+    s.session(session_id=name)
+    lines = "".join(json.dumps({"kind": k, **d}) + "\n" for k, d in events)
+    r = subprocess.run([BIN, "--store", s.store, "log", "append", name, "-"], input=lines, env=s.env, capture_output=True, text=True)
+    want(r.returncode, 0, r.stderr)
+
+
+def get(path, status=200):
+    a = s.api("GET", path)
+    want(a.status, status, path + ": %r" % a.bytes[:300])
+    return a.json
+
+
+def until(is_so, seconds=20):
+    end_at = time.monotonic() + seconds
+    while not is_so():
+        want(time.monotonic() < end_at, True, "in time")
+        time.sleep(0.02)
+
+
+def over_the_socket(action, payload):
+    a = socket.ask(action, payload)
+    want(a["type"], "response", "%s: %r" % (action, a))
+    return a["payload"]
+
+
+# ---- one request for a page ----
+
+def one_request_fills_the_page_of_a_session():
+    one = s.session(title="a page", task_id="pages")
+    s.append(one, 3)
+    p = get("/sessions/%s/page" % one)
+    want(p["session"], get("/sessions/" + one))
+    want(p["task"]["task_id"], "pages")
+    want((p["question"], p["queue"], p["entries"], p["entries_before"]), (None, [], [], None))
+    want(p["position"] >= p["session"]["last_seq"], True, p["position"])
+    before = p["position"]
+    s.append(one)
+    want(get("/sessions/%s/page" % one)["position"], before + 1, "the position moves with the log")
+    want(over_the_socket("session.page", {"id": one})["session"]["id"], one)
+    want(s.api("GET", "/sessions/%s/page" % one).fields["etag"], '"%d"' % get("/sessions/" + one)["last_seq"])
+    want(s.api("GET", "/sessions/nobody/page").status, 404)
+    want(s.api("GET", "/sessions/%s/page?limit=0" % one).status, 400)
+
+
+def its_question_and_queue_are_there():
+    asks("ask", "ship it?", "approval", "--deadline 1h --default no")
+    want(s.api("POST", "/sessions/ask/messages", {"content": "wait a moment", "queue": True}).status, 202)
+    p = get("/sessions/ask/page")
+    q = p["question"]
+    want((q["text"], q["kind"], q["name"], q["approval"]), ("ship it?", "approval", "go", True))
+    want((q["tool"], q["args"], q["diff"]), (None, None, None))
+    want((q["default"], q["on_deadline"], q["deadline_at"] > q["since"]), ("no", "default", True))
+    want([m["content"] for m in p["queue"]], ["wait a moment"])
+    want(p["session"]["queued_messages"], 1)
+    want(s.api("POST", "/sessions/ask/cancel", {}).status, 200)
+    want(get("/sessions/ask/page")["question"], None, "what is cancelled asks nothing, so its question")
+
+
+CALLS = [{"name": "write", "args": {"path": "notes.txt", "content": "new\n"}}]
+
+
+def an_edit_is_shown_to_who_may_answer():
+    work = os.path.join(DIR, "work")
+    os.makedirs(work)
+    with open(os.path.join(work, "notes.txt"), "w") as f:
+        f.write("old\n")
+    edit = chat([{"calls": CALLS}, {"text": "done"}], ["write it"], cwd=work)
+    want(get("/sessions/" + edit)["status"], "waiting")
+    q = get("/sessions/%s/page" % edit)["question"]
+    want((q["tool"], q["args"]["path"], q["approval"]), ("write", "notes.txt", True))
+    want("-old" in q["diff"] and "+new" in q["diff"], True, q["diff"])
+    reader, answerer = s.make_token("page-reader", "read"), s.make_token("page-answerer", "answer")
+    for token, shown in ((reader, False), (answerer, True)):
+        q = s.api("GET", "/sessions/%s/page" % edit, token=token).json["question"]
+        want((q["tool"], q["diff"] is not None), ("write", shown), "what a token sees")
+        item = [i for i in s.api("GET", "/inbox", token=token).json["items"] if i["session"]["session_id"] == edit][0]
+        want(item["question"]["diff"] is not None, shown, "what a token sees in the inbox")
+
+
+# ---- the inbox ----
+
+def the_inbox_has_who_waits_oldest_first():
+    for one in ("w1", "w2", "w3"):
+        asks(one, "may %s go on?" % one)
+    program("sleeps", "tidemark sleep nap 1h\n")
+    want(get("/sessions/sleeps")["status"], "waiting")
+    s.session(title="nothing of it waits")
+    want(program("ended", "true\n").returncode, 0)
+    inbox = get("/inbox")
+    ids = [i["session"]["session_id"] for i in inbox["items"]]
+    want([i for i in ids if i.startswith("w")], ["w1", "w2", "w3"])
+    want([i for i in ids if i in ("sleeps", "ended", "ask")], [], "who waits for nobody")
+    want(inbox["total"], len(ids))
+    want([i["since"] for i in inbox["items"]], sorted(i["since"] for i in inbox["items"]))
+    item = inbox["items"][ids.index("w2")]
+    want((item["question"]["text"], item["session"]["status"]), ("may w2 go on?", "waiting"))
+    want(item["since"], item["question"]["since"])
+    want(over_the_socket("session.inbox", {"limit": 1})["total"], inbox["total"])
+    got, after = [], ""
+    while after is not None:
+        page = get("/inbox?limit=1" + (after and "&after=" + after))
+        want((len(page["items"]), page["total"]), (1, len(ids)))
+        got, after = got + [page["items"][0]["session"]["session_id"]], page["next_cursor"]
+    want(got, ids)
+    after = get("/inbox?limit=%d" % (ids.index("w2") + 1))["next_cursor"]
+    want(s.api("POST", "/sessions/w2/answer", {"input": True, "wait": True}).status, 202)
+    want([i["session"]["session_id"] for i in get("/inbox?after=" + after)["items"]][:1], ["w3"], "behind one that was answered")
+    want(get("/inbox")["total"], len(ids) - 1)
+    for bad in ("x", "1", "a.b", "1.../x", "."):
+        want(s.api("GET", "/inbox?after=" + bad).status, 400, bad)
+
+
+def a_wait_that_lapsed_still_waits_for_a_person():
+    asks("late", "in time?", "input", "--deadline 1s")
+    until(lambda: get("/sessions/late")["status"] == "interrupted_waiting")
+    late = [i for i in get("/inbox")["items"] if i["session"]["session_id"] == "late"]
+    want([i["question"]["text"] for i in late], ["in time?"])
+
+
+# ---- pages of a transcript ----
+
+def pages_of(one, limit):
+    """All pages from the end back, and all from the beginning on."""
+    back, before = [], None
+    while True:
+        p = get("/sessions/%s/transcript?limit=%d" % (one, limit) + ("&before=%d" % before if before else ""))
+        back, before = p["entries"] + back, p["entries_before"]
+        if not before:
+            break
+    on, after = [], 0
+    while after is not None:
+        p = get("/sessions/%s/transcript?limit=%d&after=%d" % (one, limit, after))
+        on, after = on + p["entries"], p["entries_after"]
+    return back, on
+
+
+def whole(one):
+    p = get("/sessions/%s/transcript" % one)
+    want((p["entries_before"], p["entries_after"]), (None, None))
+    return p["entries"]
+
+
+def pages_of_a_transcript_are_the_transcript():
+    turns = [{"text": "look"}, {"text": "I read it.", "calls": [{"name": "glob", "args": {"pattern": "*.none"}}]}]
+    talk = names["talk"] = chat(turns, ["prompt %d" % i for i in range(6)])
+    program("steps", "".join("tidemark step s%d --effect pure -- echo %d > /dev/null\n" % (i, i) for i in range(9)) + "false\n")
+    for one in (talk, "steps"):
+        all_of_it = whole(one)
+        want(len(all_of_it) > 8, True, all_of_it)
+        for limit in (1, 2, 3, 7, 1000):
+            back, on = pages_of(one, limit)
+            want(back, all_of_it, "%s, %d from the end back" % (one, limit))
+            want(on, all_of_it, "%s, %d from the beginning on" % (one, limit))
+        last = get("/sessions/%s/transcript?limit=3" % one)
+        want((last["entries"], last["entries_after"]), (all_of_it[-3:], None))
+        want(get("/sessions/%s/page?limit=3" % one)["entries"], all_of_it[-3:])
+    middle = whole(talk)[4]["seq"]
+    want([e["seq"] < middle for e in get("/sessions/%s/transcript?before=%d&limit=2" % (talk, middle))["entries"]], [True, True])
+    want(get("/sessions/%s/transcript?after=100000" % talk)["entries"], [])
+    want(get("/sessions/%s/transcript?before=1" % talk)["entries"], [])
+
+
+def forks_and_rollbacks_are_the_same_on_pages():
+    talk = names["talk"]
+    want(s.api("POST", "/sessions/%s/rollback" % talk, {"to": 12, "redo_effects": True}).status, 200)
+    chat([{"text": "anew"}], ["again"], talk)
+    fork = s.api("POST", "/sessions/%s/fork" % talk, {"session_id": "talk-fork"}).json["session_id"]
+    chat([{"text": "elsewhere"}], ["and here?"], fork)
+    want({e["rolled_back"] for e in whole(talk)}, {True, False})
+    want({e["inherited"] for e in whole(fork)}, {True, False})
+    for one in (talk, fork):
+        all_of_it = whole(one)
+        for limit in (1, 4, 9):
+            back, on = pages_of(one, limit)
+            want(back, all_of_it, "%s, %d back" % (one, limit))
+            want(on, all_of_it, "%s, %d on" % (one, limit))
+
+
+def a_long_log_is_looked_at_in_part():
+    """Little is said in it: a page looks at so much of it and says where it stopped; calls and results apart find each other."""
+    filler = lambda n: [("memory.set", {"values": {"n": i}}) for i in range(n)]
+    said = [("message.user", {"content": "first"}),
+            ("message.assistant", {"content": "", "tool_calls": [{"id": "near", "name": "glob", "args": {"pattern": "x"}}]})]
+    said += filler(300) + [("message.tool", {"tool_call_id": "near", "content": "found"})]
+    said += [("message.assistant", {"content": "", "tool_calls": [{"id": "far", "name": "grep", "args": {"pattern": "y"}}]})]
+    said += filler(25000) + [("message.tool", {"tool_call_id": "far", "tool_name": "grep", "content": "late"}), ("message.user", {"content": "last"})]
+    log("long", said)
+    p = get("/sessions/long/transcript?limit=3")
+    want([e["text"] for e in p["entries"]], ["late", "last"])
+    want(p["entries_before"] > 5000, True, p["entries_before"])
+    back, on = pages_of("long", 3)
+    want([e["text"] for e in back], ["first", "found", "", "late", "last"])
+    want(on, back)
+    near = back[1]
+    want((near["name"], near["args"], near["outcome"]), ("glob", {"pattern": "x"}, "ok"))
+    want((back[2]["name"], back[2]["outcome"]), ("grep", "no_result"))
+
+
+# ---- logs ----
+
+def a_log_is_filtered_and_read_back():
+    log("mixed", [(("note.even", "note.odd")[i % 2], {"n": i, "said": "N%d \u00dcber \"Tide\"" % i}) for i in range(3000)])
+    seqs = lambda p: [e["seq"] for e in p["events"]]
+    every = get("/sessions/mixed/log?limit=1000")
+    want((seqs(every), every["first_seq"], every["last_seq"]), (list(range(1, 1001)), None, 1000))
+    back = get("/sessions/mixed/log?before=2500&limit=3")
+    want((seqs(back), back["first_seq"], back["last_seq"]), ([2497, 2498, 2499], 2497, 2499))
+    back = get("/sessions/mixed/log?before=3&limit=10")
+    want((seqs(back), back["first_seq"]), ([1, 2], None))
+    want(seqs(get("/sessions/mixed/log?before=9000&limit=2")), [3000, 3001])
+    odd = get("/sessions/mixed/log?kinds=note.odd&after=100&limit=3")
+    want((seqs(odd), odd["first_seq"], odd["last_seq"]), ([101, 103, 105], 101, 105))
+    odd = get("/sessions/mixed/log?kinds=note.odd,session.&before=7&limit=3")
+    want((seqs(odd), odd["first_seq"]), ([1, 3, 5], None))
+    want(len(get("/sessions/mixed/log?kinds=note.&limit=1000&after=2500")["events"]), 501)
+    one = get("/sessions/mixed/log?text=n1234%20%C3%BCBER%20%22tide%22")
+    want((seqs(one), one["last_seq"]), ([1236], 3001))
+    want(seqs(get("/sessions/mixed/log?text=n1234&before=3001&limit=5")), [1236])
+    want(seqs(get("/sessions/mixed/log?text=n1234&kinds=note.odd")), [])
+    want(seqs(get("/sessions/mixed/log?text=note.even%20n77&to=80")), [])
+    want(seqs(get("/sessions/mixed/log?text=note.odd%20n77&to=80")), [79])
+    want(seqs(over_the_socket("session.log", {"id": "mixed", "kinds": "note.even", "before": 10, "limit": 2})), [6, 8])
+
+
+def a_search_of_a_long_log_says_how_far_it_looked():
+    p = get("/sessions/long/log?text=late")
+    want((p["events"], p["last_seq"]), ([], 20000))
+    p = get("/sessions/long/log?text=late&after=20000")
+    want([e["content"] for e in p["events"]], ["late"])
+    last = get("/sessions/long")["last_seq"]
+    p = get("/sessions/long/log?text=first&before=%d" % (last + 1))
+    want((p["events"], p["first_seq"], p["last_seq"]), ([], last - 19999, last))
+    p = get("/sessions/long/log?text=first&before=%d" % p["first_seq"])
+    want(([e["content"] for e in p["events"]], p["first_seq"]), (["first"], None))
+
+
+# ---- lists ----
+
+def lists_are_searched_and_say_what_was_spent():
+    s.session(title="Über die Gezeiten", task_id="t-needle", agent="Ada")
+    s.session(title="something else")
+    found = lambda text: [r["title"] for r in get("/sessions?text=" + text)["sessions"]]
+    for text in ("gezeiten", "%C3%BCBER", "T-NEEDLE", "ada%20GEZ", "needle%20ADA"):
+        want(found(text), ["Über die Gezeiten"], text)
+    want(found("gezeiten%20else"), [])
+    want(found("nowhere"), [])
+    want([r["session_id"] for r in get("/sessions?text=W3")["sessions"]], ["w3"])
+    want([r["session_id"] for r in get("/sessions?text=may%20w3%20status&status=waiting")["sessions"]], [])
+    page = get("/sessions?limit=1")
+    want(page["position"] > 0, True)
+    usage = {r["session_id"]: r["usage"] for r in get("/sessions?limit=1000")["sessions"]}
+    talk = names["talk"]
+    want(usage[talk], get("/sessions/%s/usage" % talk))
+    want(usage[talk]["calls"] > 5, True)
+
+
+case("one request fills the page of a session", one_request_fills_the_page_of_a_session)
+case("its question and queue are there", its_question_and_queue_are_there)
+case("an edit is shown to who may answer", an_edit_is_shown_to_who_may_answer)
+case("the inbox has who waits, oldest first", the_inbox_has_who_waits_oldest_first)
+case("a wait that lapsed still waits for a person", a_wait_that_lapsed_still_waits_for_a_person)
+case("pages of a transcript are the transcript", pages_of_a_transcript_are_the_transcript)
+case("forks and rollbacks are the same on pages", forks_and_rollbacks_are_the_same_on_pages)
+case("a long log is looked at in part", a_long_log_is_looked_at_in_part)
+case("a log is filtered and read back", a_log_is_filtered_and_read_back)
+case("a search of a long log says how far it looked", a_search_of_a_long_log_says_how_far_it_looked)
+case("lists are searched and say what was spent", lists_are_searched_and_say_what_was_spent)
+socket.close()
+s.done()
+end()
