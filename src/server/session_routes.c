@@ -331,6 +331,13 @@ static enum tide_code show_transcript(struct call *c, struct tide_err *err)
     return call_reply_page(c, &shape_transcript, &shown, &e.code);
 }
 
+static const struct field timeline_query[] = {
+    {.name = "from", .type = FIELD_INT, .help = "a part: from this seq on"},
+    {.name = "to", .type = FIELD_INT, .help = "a part: up to this seq"},
+    {.name = "whole", .type = FIELD_BOOL, .help = "the whole log, however long it is [at most 20000 events of it]"},
+    {.name = NULL},
+};
+
 static enum tide_code show_timeline(struct call *c, struct tide_err *err)
 {
     tide_session *session;
@@ -339,7 +346,8 @@ static enum tide_code show_timeline(struct call *c, struct tide_err *err)
 
     if (call_session(c, TIDE_SESSION_READ, &session, err))
         return err->code;
-    code = timeline_read(session, NULL, &t, err);
+    code = call_on(c, "whole") ? timeline_read(session, NULL, &t, err)
+                               : timeline_read_part(session, call_int(c, "from", 0), call_int(c, "to", 0), &t, err);
     if (!code)
         call_reply(c, &shape_timeline, &t);
     timeline_done(&t);
@@ -441,7 +449,7 @@ const struct route session_routes[] = {
     {HTTP_GET, "/sessions/{id}/transcript", "session.transcript", SCOPE_READ, show_transcript,
      "the conversation as people read it, all of it or a page", transcript_query, .answer = &shape_transcript},
     {HTTP_GET, "/sessions/{id}/timeline", "session.timeline", SCOPE_READ, show_timeline,
-     "its runs, steps, waits and interruptions over time", .answer = &shape_timeline},
+     "its runs, steps, waits and interruptions over time", timeline_query, .answer = &shape_timeline},
     {HTTP_GET, "/sessions/{id}/verify", "session.verify", SCOPE_READ, verify, "read every event and check the chain",
      .answer = &shape_verification},
     {HTTP_GET, "/sessions/{id}/checkpoints", "checkpoint.list", SCOPE_READ, list_checkpoints, "list its checkpoints",

@@ -282,6 +282,61 @@ def a_search_of_a_long_log_says_how_far_it_looked():
     want(([e["content"] for e in p["events"]], p["first_seq"]), (["first"], None))
 
 
+# ---- timelines ----
+
+def a_part_of_a_timeline_knows_what_began_before():
+    whole_of_it = get("/sessions/steps/timeline")
+    run = whole_of_it["runs"][0]
+    want((whole_of_it["partial"], whole_of_it["first_seq"]), (False, 1))
+    want(run["last_seq"], whole_of_it["last_seq"], "a run ends with its last event, which")
+    steps = [i for i in run["items"] if i["type"] == "step"]
+    want(len(steps), 9)
+    for i, step in enumerate(steps):
+        part = get("/sessions/steps/timeline?from=%d" % step["end_seq"])
+        want(part["partial"], True)
+        lane = part["runs"][0]
+        want((lane["number"], lane["run_id"], lane["program"], lane["started_at"], lane["first_seq"]),
+             (1, run["run_id"], run["program"], run["started_at"], run["first_seq"]), "the lane of a part")
+        want(lane["items"][0], step, "a step that began before the part")
+        want([x["name"] for x in lane["items"]], [x["name"] for x in steps[i:]])
+        early = get("/sessions/steps/timeline?to=%d" % step["seq"])["runs"][0]
+        want([(x["name"], x["outcome"]) for x in early["items"][-1:]], [(step["name"], "running")])
+        want(early["outcome"], "running")
+    part = get("/sessions/steps/timeline?from=%d&to=%d" % (steps[2]["seq"], steps[4]["end_seq"]))
+    want([x["name"] for x in part["runs"][0]["items"]], ["s2", "s3", "s4"])
+    want((part["first_seq"], part["last_seq"], part["summary"]["events"]), (steps[2]["seq"], steps[4]["end_seq"], steps[4]["end_seq"] - steps[2]["seq"] + 1))
+    behind = get("/sessions/steps/timeline?from=%d" % run["last_seq"])["runs"][0]
+    want((behind["outcome"], behind["error"]), (run["outcome"], run["error"]))
+    want(get("/sessions/steps/timeline?from=100000")["runs"], [])
+    want(over_the_socket("session.timeline", {"id": "steps", "from": steps[8]["seq"]})["runs"][0]["items"][0]["name"], "s8")
+
+
+def a_part_knows_that_it_waits():
+    asks("parts", "still there?")
+    want(s.api("POST", "/sessions/parts/messages", {"content": "hello", "queue": True}).status, 202)
+    last = get("/sessions/parts")["last_seq"]
+    item = get("/sessions/parts/timeline")["runs"][0]["items"][-1]
+    part = get("/sessions/parts/timeline?from=%d" % last)["runs"][0]
+    want((part["outcome"], part["items"]), ("waiting", [item]))
+    want((item["type"], item["note"], item["end_seq"]), ("wait", "still there?", None))
+    want([(x["kind"], x["seq"]) for x in part["points"]], [("inputs", last)])
+
+
+def a_long_timeline_is_its_newest_part():
+    last = get("/sessions/long")["last_seq"]
+    t = get("/sessions/long/timeline")
+    want((t["partial"], t["first_seq"], t["last_seq"]), (True, last - 19999, last))
+    t = get("/sessions/long/timeline?from=2&to=%d" % last)
+    want((t["first_seq"], t["last_seq"]), (last - 19999, last))
+    t = get("/sessions/long/timeline?from=2")
+    want((t["first_seq"], t["last_seq"], t["summary"]["events"]), (2, 20001, 20000))
+    t = get("/sessions/long/timeline?whole=true")
+    want((t["partial"], t["first_seq"], t["last_seq"], t["summary"]["events"]), (False, 1, last, last))
+    want((128 <= len(t["axis"]) <= 256, t["axis"][0][0], t["axis"] == sorted(t["axis"])), (True, 1, True), t["axis"])
+    points = t["runs"][0]["points"]
+    want((points[0]["kind"], points[0]["seq"], len(points), t["runs"][0]["marks"]), ("messages", 2, 6, {"messages": 6}))
+
+
 # ---- lists ----
 
 def lists_are_searched_and_say_what_was_spent():
@@ -312,6 +367,9 @@ case("forks and rollbacks are the same on pages", forks_and_rollbacks_are_the_sa
 case("a long log is looked at in part", a_long_log_is_looked_at_in_part)
 case("a log is filtered and read back", a_log_is_filtered_and_read_back)
 case("a search of a long log says how far it looked", a_search_of_a_long_log_says_how_far_it_looked)
+case("a part of a timeline knows what began before", a_part_of_a_timeline_knows_what_began_before)
+case("a part knows that it waits", a_part_knows_that_it_waits)
+case("a long timeline is its newest part", a_long_timeline_is_its_newest_part)
 case("lists are searched and say what was spent", lists_are_searched_and_say_what_was_spent)
 socket.close()
 s.done()
