@@ -29,16 +29,14 @@ static uint32_t fold_char(uint32_t c)
     return c;
 }
 
-static void add_char(struct buf *out, uint32_t c)
+static char *put_char(char *out, uint32_t c)
 {
-    char bytes[4];
-
-    buf_add(out, bytes, utf8_put(bytes, fold_char(c)));
+    return out + utf8_put(out, fold_char(c));
 }
 
-static void add_ascii(struct buf *out, char c)
+static char fold_ascii(char c)
 {
-    buf_add_char(out, c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c);
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
 static int hex_digit(char c)
@@ -64,12 +62,12 @@ static bool read_hex(const char *p, const char *end, uint32_t *ret)
 }
 
 /* Behind a backslash; returns what comes next. */
-static const char *add_escaped(struct buf *out, const char *p, const char *end)
+static const char *put_escaped(char **out, const char *p, const char *end)
 {
     uint32_t c, low;
 
     if (*p != 'u' || !read_hex(p + 1, end, &c)) {
-        add_ascii(out, *p == 'n' || *p == 'r' || *p == 't' ? ' ' : *p);
+        *(*out)++ = *p == 'n' || *p == 'r' || *p == 't' ? ' ' : fold_ascii(*p);
         return p + 1;
     }
     p += 5;
@@ -79,30 +77,35 @@ static const char *add_escaped(struct buf *out, const char *p, const char *end)
         p += 6;
     }
     if (c < 0xd800 || c > 0xdfff)
-        add_char(out, c);
+        *out = put_char(*out, c);
     return p;
 }
 
-static void fold(struct buf *out, struct str s, bool escapes)
+/* It never gets longer. */
+static void fold(struct buf *folded, struct str s, bool escapes)
 {
     const char *p = s.ptr, *end = s.ptr + s.len;
+    char *begin = buf_reserve(folded, s.len + 1), *out = begin;
 
+    if (!begin)
+        return;
     while (p < end) {
         size_t n;
 
         if ((unsigned char)*p < 0x80) {
             if (escapes && *p == '\\' && p + 1 < end)
-                p = add_escaped(out, p + 1, end);
+                p = put_escaped(&out, p + 1, end);
             else
-                add_ascii(out, *p++);
+                *out++ = fold_ascii(*p++);
             continue;
         }
         n = utf8_len(p, (size_t)(end - p));
         if (n)
-            add_char(out, utf8_get(p, n));
+            out = put_char(out, utf8_get(p, n));
         p += n ? n : 1;
     }
-    buf_add_char(out, BETWEEN);
+    *out++ = BETWEEN;
+    folded->len += (size_t)(out - begin);
 }
 
 void word_search_init(struct word_search *w, const char *text)

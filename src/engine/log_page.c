@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forwards, events are handed on as they are read. Backwards, the log is read in pieces from the end: of each what fits is noted by its
- * seq, and when there is enough, that is read once more and handed on in order.
+ * Forwards, events are handed on as they are read. Backwards, the log is read in pieces from the end, each in order: what fits is noted by
+ * its seq, the newest first, and when there is enough, that is read once more and handed on in order.
  */
 #include "engine/log_page.h"
 
 #include "base/mem.h"
 #include "base/word_search.h"
 
-#define PIECE_FIRST 256 /* events */
-#define GROWTH 4
+#define PIECE_FIRST 256 /* events; each piece is twice the one behind it */
+#define PIECE_MAX 4096
 
 struct noted {
     int64_t seq;
@@ -21,7 +21,7 @@ struct reading {
     struct word_search words;
     log_page_fn *fn;
     void *arg;
-    struct noted *at; /* of a piece, in order */
+    struct noted *at; /* the newest first */
     size_t n, cap;
     int64_t looked_at, handed;
     size_t bytes;
@@ -99,32 +99,42 @@ static int note(void *arg, const struct tide_event *ev)
     return 0;
 }
 
-/* What a page of the noted ones has: the last, as many as may be. Returns how many are left away. */
-static size_t take_last(const struct reading *r)
+/* Of a piece, in order, to the newest first. */
+static void turn_round(struct noted *at, size_t n)
 {
-    size_t from = r->n, bytes = 0;
+    for (size_t i = 0; i < n / 2; i++) {
+        struct noted one = at[i];
 
-    while (from > 0 && (int64_t)(r->n - from) < r->page->limit) {
-        bytes += r->at[from - 1].bytes;
-        if (from < r->n && bytes > r->page->max_bytes)
-            break;
-        from--;
+        at[i] = at[n - 1 - i];
+        at[n - 1 - i] = one;
     }
-    return from;
 }
 
-/* Those that follow each other are read together. */
-static enum tide_code hand_noted(struct reading *r, tide_session *session, unsigned flags, size_t i)
+/* How many of the noted ones a page has. */
+static size_t count_last(const struct reading *r)
+{
+    size_t n = 0, bytes = 0;
+
+    while (n < r->n && (int64_t)n < r->page->limit) {
+        bytes += r->at[n].bytes;
+        if (n && bytes > r->page->max_bytes)
+            break;
+        n++;
+    }
+    return n;
+}
+
+/* The first n noted ones, the oldest first. Those that follow each other are read together. */
+static enum tide_code hand_noted(struct reading *r, tide_session *session, unsigned flags, size_t n)
 {
     enum tide_code code = TIDE_OK;
 
-    while (!code && !r->code && i < r->n) {
-        size_t first = i;
+    while (!code && !r->code && n > 0) {
+        int64_t first = r->at[--n].seq, last = first;
 
-        while (i + 1 < r->n && r->at[i + 1].seq == r->at[i].seq + 1)
-            i++;
-        code = tide_session_read(session, flags, r->at[first].seq, r->at[i].seq, hand_on, r, r->err);
-        i++;
+        for (; n > 0 && r->at[n - 1].seq == last + 1; n--)
+            last++;
+        code = tide_session_read(session, flags, first, last, hand_on, r, r->err);
     }
     return code;
 }
@@ -132,26 +142,28 @@ static enum tide_code hand_noted(struct reading *r, tide_session *session, unsig
 static enum tide_code read_back(struct reading *r, tide_session *session, unsigned flags, int64_t first)
 {
     struct log_page *p = r->page;
-    int64_t last = tide_session_last_seq(session), high = p->before - 1 < last ? p->before - 1 : last;
-    int64_t piece = r->filtered ? PIECE_FIRST : p->limit, low = high + 1;
+    int64_t last = tide_session_last_seq(session), high = p->before - 1 < last ? p->before - 1 : last, low = high + 1;
+    int64_t piece = r->filtered ? PIECE_FIRST : p->limit;
     enum tide_code code = TIDE_OK;
-    size_t from;
+    size_t n;
 
     first = p->after + 1 > first ? p->after + 1 : first;
     p->last_seq = high > first - 1 ? high : first - 1;
-    /* Each time all of it is read once more, and four times as much: the notes stay in order. */
-    for (bool enough = high < first; !code && !enough; piece *= GROWTH) {
-        piece = piece < LOG_LOOK_MAX ? piece : LOG_LOOK_MAX;
-        low = high - first >= piece ? high - piece + 1 : first;
-        r->n = 0;
+    while (!code && low > first && (int64_t)r->n < p->limit && r->looked_at < LOG_LOOK_MAX) {
+        size_t before = r->n;
+        int64_t left = LOG_LOOK_MAX - r->looked_at, size = piece < left ? piece : left;
+
+        high = low - 1;
+        low = high - first >= size ? high - size + 1 : first;
         code = tide_session_read(session, flags, low, high, note, r, r->err);
-        enough = !r->filtered || low == first || piece == LOG_LOOK_MAX || (int64_t)r->n >= p->limit;
+        turn_round(r->at + before, r->n - before);
+        piece = piece * 2 < PIECE_MAX ? piece * 2 : PIECE_MAX;
     }
-    from = take_last(r);
-    if (from > 0)
-        low = r->at[from].seq;
+    n = count_last(r);
+    if (n < r->n)
+        low = r->at[n - 1].seq;
     p->first_seq = low > first ? low : 0;
-    return code ? code : hand_noted(r, session, flags, from);
+    return code ? code : hand_noted(r, session, flags, n);
 }
 
 enum tide_code log_page_read(tide_session *session, struct log_page *page, log_page_fn *fn, void *arg,

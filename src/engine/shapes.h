@@ -16,6 +16,8 @@
 /* How a face says what can be done, as a command; in the arena, NULL when it cannot. */
 typedef const char *next_command_fn(struct arena *a, const struct tide_next *next);
 
+struct rollback_preview;
+
 struct next_shown {
     struct tide_next next;
     const char *command;
@@ -121,6 +123,7 @@ struct command_result {
     const char *session_id, *parent_id, *checkpoint_id, *queue_id, *run_id, *token, *word;
     int64_t seq, to_seq, n, before;
     bool yes;
+    const struct rollback_preview *undone; /* NULL: it was done, and not only looked at */
 };
 
 /* A token for the API of the server. */

@@ -41,8 +41,7 @@ struct reading {
     int64_t at;                       /* the event that is told */
     bool ended;
     struct arena scratch;
-    struct span *spans; /* of the content, in order */
-    size_t n_spans;
+    struct content content; /* its spans alone */
     struct forked forks[FORKS_MAX];
     size_t n_forks;
     struct map calls; /* id -> struct open_call * */
@@ -77,17 +76,7 @@ const char *transcript_outcome_word(enum transcript_outcome outcome)
 /* Whether an event is part of the content as of the end. What came since the reading began is. */
 static bool counts(const struct reading *r, int64_t seq)
 {
-    size_t low = 0, high = r->n_spans;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (r->spans[middle].to < seq)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return seq > r->last || (low < r->n_spans && r->spans[low].from <= seq);
+    return seq > r->last || content_has(&r->content, seq);
 }
 
 static bool is_outside(const struct reading *r)
@@ -563,10 +552,10 @@ static void take_spans(struct reading *r, const tide_session *session)
     const struct content *c = &session->state->content;
 
     r->last = session->state->seq;
-    r->n_spans = c->span_count;
-    r->spans = mem_array(c->span_count + 1, sizeof *r->spans);
+    r->content.span_count = c->span_count;
+    r->content.spans = mem_array(c->span_count + 1, sizeof *c->spans);
     if (c->span_count)
-        memcpy(r->spans, c->spans, c->span_count * sizeof *r->spans);
+        memcpy(r->content.spans, c->spans, c->span_count * sizeof *c->spans);
 }
 
 static enum tide_code read_entries(struct reading *r, tide_session *session, struct tide_err *err)
@@ -587,7 +576,7 @@ static enum tide_code read_entries(struct reading *r, tide_session *session, str
     if (!code && r->stop && *r->stop)
         code = tide_fail(err, TIDE_CANCELLED, "stopped");
     map_done(&r->calls, call_free);
-    free(r->spans);
+    free(r->content.spans);
     arena_done(&r->scratch);
     return code;
 }

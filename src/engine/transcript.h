@@ -68,6 +68,7 @@ struct transcript_window {
     int64_t read_from, read_to; /* read as well, for calls that began before, and for results that come behind */
     int64_t looked_at;          /* out: events that were read */
     bool misses;                /* out: something began before read_from */
+    bool empty;                 /* of a page: it has no entries */
 };
 enum tide_code transcript_read_window(tide_session *session, struct transcript_window *window, transcript_fn *fn,
                                       void *arg, struct tide_err *err) MUST_CHECK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Found by trying: a few events are read and their entries counted, then more, until there are enough. Each try reads four times as many as
+ * Found by trying: a few events are read and their entries counted, then more, until there are enough. Each try reads eight times as many as
  * the one before it, so all of them read little more than the last one alone.
  */
 #include "engine/transcript_page.h"
@@ -9,7 +9,7 @@
 
 #define TRY_FIRST 64 /* events at least */
 #define TRY_PER_ENTRY 4
-#define GROWTH 4
+#define GROWTH 8
 
 struct counted {
     int64_t at_seq;
@@ -65,11 +65,16 @@ static enum tide_code try_window(tide_session *session, struct transcript_page *
     return transcript_read_window(session, w, count_entry, c, err);
 }
 
-/* Calls that began before what was read are looked for when the page is. */
-static void widen(struct transcript_window *w)
+/* What is to be read for these entries alone; where calls began before what was read, as far back as they are looked for. */
+static void narrow(struct transcript_window *w, const struct counting *c)
 {
-    if (w->misses)
-        w->read_from = w->from > TRANSCRIPT_APART ? w->from - TRANSCRIPT_APART : 1;
+    int64_t first = w->to + 1;
+
+    for (size_t i = 0; i < c->n && first > w->to; i++)
+        if (c->at[i].at_seq >= w->from)
+            first = c->at[i].at_seq;
+    w->read_from = !w->misses ? w->read_from : first > TRANSCRIPT_APART ? first - TRANSCRIPT_APART : 1;
+    w->empty = first > w->to;
 }
 
 enum tide_code transcript_page_find(tide_session *session, struct transcript_page *p, struct tide_err *err)
@@ -96,7 +101,7 @@ enum tide_code transcript_page_find(tide_session *session, struct transcript_pag
     }
     if (!code && low <= high) {
         cut_window(&p->window, &c, take_entries(p, &c, back), back);
-        widen(&p->window);
+        narrow(&p->window, &c);
     }
     p->entries_before = !code && p->window.from > 1 ? p->window.from : 0;
     p->entries_after = !code && p->window.to < last ? p->window.to : 0;
@@ -107,5 +112,7 @@ enum tide_code transcript_page_find(tide_session *session, struct transcript_pag
 enum tide_code transcript_page_read(tide_session *session, struct transcript_page *p, transcript_fn *fn, void *arg,
                                     struct tide_err *err)
 {
-    return p->window.from <= p->window.to ? transcript_read_window(session, &p->window, fn, arg, err) : TIDE_OK;
+    return p->window.from <= p->window.to && !p->window.empty
+               ? transcript_read_window(session, &p->window, fn, arg, err)
+               : TIDE_OK;
 }

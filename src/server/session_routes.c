@@ -12,6 +12,7 @@
 #include "engine/store_position.h"
 #include "engine/timeline.h"
 #include "engine/transcript_page.h"
+#include "engine/usage_series.h"
 #include "engine/verification.h"
 #include "server/call.h"
 #include "server/links.h"
@@ -179,6 +180,23 @@ static enum tide_code show_usage(struct call *c, struct tide_err *err)
         tide_session_get_usage(session, seq, &usage, err))
         return err->code;
     call_reply(c, &shape_usage, &usage);
+    return TIDE_OK;
+}
+
+static const struct field series_query[] = {
+    {.name = "points", .type = FIELD_INT, .help = "at most so many [200]", .min = 1, .max = LIST_MAX},
+    {.name = NULL},
+};
+
+static enum tide_code show_series(struct call *c, struct tide_err *err)
+{
+    AUTO(usage_series_done) struct usage_series s = {.at = NULL};
+    tide_session *session;
+
+    if (call_session(c, TIDE_SESSION_READ, &session, err) ||
+        usage_series_read(session, (size_t)call_int(c, "points", 200), &s, err))
+        return err->code;
+    call_reply(c, &shape_usage_series, &s);
     return TIDE_OK;
 }
 
@@ -442,6 +460,8 @@ const struct route session_routes[] = {
      .answer = &shape_why},
     {HTTP_GET, "/sessions/{id}/usage", "session.usage", SCOPE_READ, show_usage, "tokens and cost", usage_query,
      .answer = &shape_usage},
+    {HTTP_GET, "/sessions/{id}/usage/series", "session.usage.series", SCOPE_READ, show_series,
+     "tokens and cost over time", series_query, .answer = &shape_usage_series},
     {HTTP_GET, "/sessions/{id}/state", "session.state", SCOPE_READ, show_state,
      "its state, now or at any earlier position", at_query, .answer = &shape_state},
     {HTTP_GET, "/sessions/{id}/log", "session.log", SCOPE_READ, show_log, "its events, a page at a time", log_query,

@@ -337,6 +337,172 @@ def a_long_timeline_is_its_newest_part():
     want((points[0]["kind"], points[0]["seq"], len(points), t["runs"][0]["marks"]), ("messages", 2, 6, {"messages": 6}))
 
 
+# ---- graphs ----
+
+GRAPH = {"tidemark_graph": 1, "id": "g", "entry": "a", "nodes": [
+    {"id": "a", "type": "function", "program": ["sh", "-c", "true"], "effect": "pure"},
+    {"id": "ask", "type": "human_input", "question": "go on?", "outputs": ["go"]},
+    {"id": "b", "type": "function", "program": ["sh", "-c", "test -e b.ready"], "effect": "once"},
+    {"id": "never", "type": "function", "program": ["sh", "-c", "true"]}],
+    "edges": [{"id": "first", "from": "a", "to": "ask"}, {"from": "ask", "to": "b"}, {"from": "ask", "to": "never", "when": "false"}]}
+
+
+def graph(one, path, status=200):
+    return get("/sessions/%s/graph%s" % (one, path), status)
+
+
+def states(g):
+    return {n["id"]: n["state"] for n in g["nodes"]}
+
+
+def a_graph_is_shown_as_of_any_event():
+    path = s.write("g.json", json.dumps(GRAPH))
+    r = subprocess.run([BIN, "--store", s.store, "run", path, "--session", "drawn", "--json"], env=s.env, cwd=DIR, capture_output=True, text=True)
+    want(r.returncode, 7, r.stderr)
+    g = graph("drawn", "")
+    want(states(g), {"a": "completed", "ask": "waiting", "b": "none", "never": "none"})
+    want(([n["id"] for n in g["graph"]["nodes"]], g["graph"]["id"], g["partial"]), (["a", "ask", "b", "never"], "g", False))
+    a = g["nodes"][0]
+    want((a["type"], a["visits"], a["attempts"], a["error"], a["ms"] >= 0, a["ended_at"] >= a["started_at"]), ("function", 1, 1, None, True, True))
+    want([(e["id"], e["from"], e["to"], e["taken"]) for e in g["edges"]],
+         [("first", "a", "ask", 1), (None, "ask", "b", 0), (None, "ask", "never", 0)])
+    want([(p["node"], p["visit"]) for p in g["path"]], [("a", 1), ("ask", 1)])
+    events = {(e["kind"], e.get("node")): e["seq"] for e in get("/sessions/drawn/log")["events"]}
+    want(states(graph("drawn", "?at=%d" % events[("node.started", "a")]))["a"], "active")
+    want(states(graph("drawn", "?at=%d" % (events[("node.started", "a")] - 1)))["a"], "ready")
+    want(graph("drawn", "?at=%d" % events[("node.completed", "a")])["nodes"][0]["seq"], events[("node.completed", "a")])
+    want(graph("drawn", "?at=1", 404)["error"]["error"], "NOT_FOUND")
+    want(graph("drawn", "?at=99999", 404)["error"]["error"], "NOT_FOUND")
+    want(graph("steps", "", 404)["error"]["error"], "NOT_FOUND")
+    want(graph("nobody", "", 404)["error"]["error"], "NOT_FOUND")
+    want(s.api("POST", "/sessions/drawn/answer", {"input": "yes", "wait": True}).status < 500, True)
+    until(lambda: get("/sessions/drawn")["status"] != "running")
+    g = graph("drawn", "")
+    want((states(g)["b"], states(g)["ask"]), ("failed", "completed"))
+    want(g["nodes"][2]["error"] is not None, True)
+    s.write("b.ready", "")
+    want(s.api("POST", "/sessions/drawn/resume", {"retry": ["b"], "wait": True}).status, 202)
+    until(lambda: get("/sessions/drawn")["outcome"] == "completed")
+    g = graph("drawn", "")
+    want(states(g), {"a": "completed", "ask": "completed", "b": "completed", "never": "skipped"})
+    want((g["edges"][1]["taken"], g["edges"][2]["last_seq"], g["nodes"][2]["error"]), (1, None, None))
+    want(over_the_socket("session.graph", {"id": "drawn", "at": str(events[("node.started", "a")])})["seq"], events[("node.started", "a")])
+
+
+def a_graph_that_was_rolled_back_is_where_it_was():
+    before = graph("drawn", "")
+    to = before["nodes"][0]["seq"]
+    undone = s.api("POST", "/sessions/drawn/rollback", {"to": to, "dry_run": True, "redo_effects": True})
+    want(undone.status, 200)
+    want((undone.json["to_seq"], undone.json["undone"]["nodes"], undone.json["undone"]["once_effects"]), (to, 2, ["b"]))
+    want(s.api("POST", "/sessions/drawn/rollback", {"to": to, "redo_effects": True}).status, 200)
+    g = graph("drawn", "")
+    want((states(g)["a"], states(g)["b"], [p["node"] for p in g["path"]]), ("completed", "none", ["a"]))
+    want(graph("drawn", "?at=%d" % before["seq"]), before)
+
+
+# ---- what would be done ----
+
+def a_resume_says_what_it_would_do():
+    program("cut", "tidemark step one --effect pure -- true\ntidemark step two --effect pure -- false\n")
+    last = get("/sessions/cut")["last_seq"]
+    a = s.api("POST", "/sessions/cut/resume", {"dry_run": True})
+    want((a.status, a.json["session_id"], a.json["action"], a.json["refused"]), (200, "cut", "resume", []))
+    want(a.json["complete"], ["one"])
+    want(json.loads(s.run("resume", "cut", "--dry-run", "--json").stdout), a.json)
+    a = s.api("POST", "/sessions/w1/resume", {"dry_run": True})
+    want((a.status, [r["code"] for r in a.json["refused"]]), (200, ["WRONG_STATE"]))
+    want(s.api("POST", "/sessions/w1/resume", {"dry_run": True, "input": True}).json["refused"], [])
+    want(get("/sessions/w1")["status"], "waiting")
+    a = s.api("POST", "/sessions/drawn/resume", {"dry_run": True})
+    want((a.status, a.json["graph"]["id"]), (200, "g"))
+    want(json.loads(s.run("resume", "drawn", "--dry-run", "--json").stdout), a.json)
+    want(get("/sessions/cut")["last_seq"], last)
+    want(s.api("POST", "/sessions/nobody/resume", {"dry_run": True}).status, 404)
+    want(s.api("POST", "/sessions/cut/resume", {"dry_run": True}, token=s.make_token("dry-reader", "read")).status, 403)
+    want(over_the_socket("session.resume", {"id": "cut", "dry_run": True})["complete"], ["one"])
+
+
+def a_rollback_says_what_it_would_undo():
+    program("undo", "tidemark step zero --effect pure -- true\ntidemark step once --effect once -- true\ntidemark step unsure --effect pure -- true\n")
+    steps = {i["name"]: i for i in get("/sessions/undo/timeline")["runs"][0]["items"]}
+    last = get("/sessions/undo")["last_seq"]
+    to = steps["zero"]["end_seq"]
+    a = s.api("POST", "/sessions/undo/rollback", {"dry_run": True, "to": to})
+    want((a.status, a.json["error"]["error"]), (409, "EFFECTS"))
+    a = s.api("POST", "/sessions/undo/rollback", {"dry_run": True, "to": to, "reuse_effects": True})
+    want((a.status, a.json["seq"], a.json["undone"]), (200, last, {"messages": 0, "tools": 2, "nodes": 0, "checkpoints": 0, "once_effects": ["once"]}))
+    a = s.api("POST", "/sessions/undo/rollback", {"dry_run": True, "to": steps["once"]["seq"], "reuse_effects": True})
+    want(a.json["undone"]["once_effects"], ["once"], "what was open where it goes back to, once effects")
+    a = s.api("POST", "/sessions/undo/rollback", {"dry_run": True, "to": steps["once"]["end_seq"]})
+    want((a.status, a.json["undone"]["tools"], a.json["undone"]["once_effects"]), (200, 1, []))
+    a = s.api("POST", "/sessions/undo/rollback", {"dry_run": True, "to": last})
+    want(a.json["undone"]["tools"], 0)
+    want(s.api("POST", "/sessions/undo/rollback", {"dry_run": True, "to": last + 1}).status, 404)
+    want(get("/sessions/undo")["last_seq"], last)
+    done = s.api("POST", "/sessions/undo/rollback", {"to": steps["once"]["end_seq"]}).json
+    want("undone" in done, False)
+    talk = names["talk"]
+    first = next(e["seq"] for e in whole(talk) if not e["rolled_back"])
+    a = s.api("POST", "/sessions/%s/rollback" % talk, {"dry_run": True, "to": first, "redo_effects": True}).json
+    kept = [e for e in get("/sessions/%s/log?kinds=message." % talk)["events"] if e["seq"] > first]
+    cut = {e["seq"] for e in whole(talk) if e["rolled_back"]}
+    want((a["undone"]["messages"] > 2, a["undone"]["messages"] < len(kept), len(cut) > 2), (True, True, True))
+
+
+# ---- what requests may start ----
+
+def what_may_be_started_is_listed():
+    want(get("/startable"), {"programs": [], "graph_roots": [], "graphs": [], "working_roots": [], "chat": None})
+    roots = os.path.join(DIR, "roots")
+    os.makedirs(roots + "/deep/er")
+    os.makedirs(roots + "/.hidden")
+    for name, text in (("a.json", json.dumps(GRAPH)), ("deep/er/b.json", json.dumps(GRAPH)), (".hidden/c.json", json.dumps(GRAPH)),
+                       ("note.json", '{"a": 1}'), ("text.txt", '"nodes"')):
+        with open(os.path.join(roots, name), "w") as f:
+            f.write(text)
+    os.symlink(os.path.join(DIR, "g.json"), roots + "/link.json")
+    os.symlink(DIR, roots + "/everything")
+    os.mkfifo(roots + "/pipe.json")
+    os.makedirs(s.dir.name + "/config/tidemark", exist_ok=True)
+    config = {"provider": "script", "script": "x.json", "model": "m1", "server_graph_roots": [roots], "server_working_roots": [DIR],
+              "server_programs": {"deploy": {"argv": ["./deploy.sh", "--key", "hush-hush"], "cwd": DIR, "env": ["SECRET_NAME"]}}}
+    with open(s.dir.name + "/config/tidemark/config.json", "w") as f:
+        json.dump(config, f)
+    a = s.api("GET", "/startable", token=s.make_token("start-reader", "read"))
+    want(a.json, {"programs": [{"name": "deploy", "argv0": "./deploy.sh", "cwd": DIR}], "graph_roots": [roots], "graphs": ["a.json", "deep/er/b.json"],
+                  "working_roots": [DIR], "chat": {"provider": "script", "model": "m1"}})
+    want(b"hush" in a.bytes or b"SECRET_NAME" in a.bytes, False)
+    for name in a.json["graphs"]:
+        want(s.api("POST", "/sessions", {"kind": "graph", "graph": name, "session_id": "from-" + name[0]}).status, 201, name)
+    for name in a.json["graphs"]:
+        until(lambda: get("/sessions/from-" + name[0])["status"] != "running")
+    want(over_the_socket("store.startable", {})["graphs"], ["a.json", "deep/er/b.json"])
+
+
+# ---- usage over time ----
+
+def usage_over_time_ends_with_the_total():
+    talk = names["talk"]
+    u = get("/sessions/%s/usage/series" % talk)
+    want(u["total"], get("/sessions/%s/usage" % talk))
+    spent = get("/sessions/%s/log?kinds=llm.usage" % talk)["events"]
+    want([p["seq"] for p in u["points"]], [e["seq"] for e in spent])
+    want({k: u["points"][-1][k] for k in u["total"]}, u["total"])
+    for p in u["points"]:
+        want({k: p[k] for k in u["total"]}, get("/sessions/%s/usage?at=%d" % (talk, p["seq"])))
+    few = get("/sessions/%s/usage/series?points=3" % talk)["points"]
+    want((len(few), few[-1], [p in u["points"] for p in few]), (3, u["points"][-1], [True] * 3))
+    log("spent", [("llm.usage", {"turn": 1, "input_tokens": 2, "output_tokens": 1}) if i % 10 == 0 else ("note", {}) for i in range(24000)])
+    u = over_the_socket("session.usage.series", {"id": "spent", "points": 50})
+    want((u["total"]["calls"], u["total"]["input_tokens"], 40 <= len(u["points"]) <= 50), (2400, 4800, True))
+    want([p["calls"] for p in u["points"]], sorted(p["calls"] for p in u["points"]))
+    want((u["points"][-1]["calls"], u["points"][-1]["seq"]), (2400, 24001))
+    p = u["points"][17]
+    want(get("/sessions/spent/usage?at=%d" % p["seq"])["calls"], p["calls"])
+    want(get("/sessions/steps/usage/series")["points"], [])
+
+
 # ---- lists ----
 
 def lists_are_searched_and_say_what_was_spent():
@@ -347,7 +513,7 @@ def lists_are_searched_and_say_what_was_spent():
         want(found(text), ["Über die Gezeiten"], text)
     want(found("gezeiten%20else"), [])
     want(found("nowhere"), [])
-    want([r["session_id"] for r in get("/sessions?text=W3")["sessions"]], ["w3"])
+    want([r["session_id"] for r in get("/sessions?text=may%20W3%20go%20on")["sessions"]], ["w3"])
     want([r["session_id"] for r in get("/sessions?text=may%20w3%20status&status=waiting")["sessions"]], [])
     page = get("/sessions?limit=1")
     want(page["position"] > 0, True)
@@ -370,6 +536,12 @@ case("a search of a long log says how far it looked", a_search_of_a_long_log_say
 case("a part of a timeline knows what began before", a_part_of_a_timeline_knows_what_began_before)
 case("a part knows that it waits", a_part_knows_that_it_waits)
 case("a long timeline is its newest part", a_long_timeline_is_its_newest_part)
+case("a graph is shown as of any event", a_graph_is_shown_as_of_any_event)
+case("a graph that was rolled back is where it was", a_graph_that_was_rolled_back_is_where_it_was)
+case("a resume says what it would do", a_resume_says_what_it_would_do)
+case("a rollback says what it would undo", a_rollback_says_what_it_would_undo)
+case("what may be started is listed", what_may_be_started_is_listed)
+case("usage over time ends with the total", usage_over_time_ends_with_the_total)
 case("lists are searched and say what was spent", lists_are_searched_and_say_what_was_spent)
 socket.close()
 s.done()
