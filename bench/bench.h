@@ -3,9 +3,11 @@
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "tidemark.h"
 
@@ -78,6 +80,20 @@ void bench_origin(const struct bench *b); /* proofs of origin */
 void bench_watch(const struct bench *b);  /* waking those who watch */
 
 void bench_server(const struct bench *b); /* HTTP */
+void bench_views(const struct bench *b);  /* what a page of sessions is drawn from */
+
+/* A server of its own process, on a store of this name. */
+struct serving {
+    pid_t pid;
+    int port;
+    double ready_ms; /* from its start */
+    char token[100], state[PATH_MAX + 10];
+};
+void serving_start(const struct bench *b, const char *name, struct serving *ret);
+void serving_stop(struct serving *s);
+
+/* So many sessions, live00000 and on, that wait for an approval. */
+void make_waiting(tide_store *store, int n);
 
 /* What both programs of bench_origin do: start and end n runs, print the seconds. */
 int child_run_starts(const char *path, int n);

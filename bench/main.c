@@ -27,7 +27,7 @@ static const struct {
     {"range", bench_range},   {"history", bench_history},   {"sizes", bench_sizes},     {"runs", bench_runs},
     {"steps", bench_steps},   {"recovery", bench_recovery}, {"agent", bench_agent},     {"graph", bench_graph},
     {"large", bench_large},   {"files", bench_files},       {"lives", bench_lives},     {"origin", bench_origin},
-    {"watch", bench_watch},   {"resumes", bench_resumes},   {"server", bench_server},
+    {"watch", bench_watch},   {"resumes", bench_resumes},   {"server", bench_server},   {"views", bench_views},
 };
 
 int main(int argc, char **argv)
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
         else
             return fprintf(stderr,
                            "usage: tidemark-bench [--quick] [--only=append|group|secrets|start|range|history|sizes|"
-                           "runs|resumes|steps|recovery|agent|graph|large|files|lives|origin|watch|server]\n"),
+                           "runs|resumes|steps|recovery|agent|graph|large|files|lives|origin|watch|server|views]\n"),
                    2;
     }
     if (!b.tidemark)

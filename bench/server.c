@@ -28,13 +28,6 @@
 #define WRITERS 256
 #define EVENTS_PER_S 1000
 
-struct serving {
-    pid_t pid;
-    int port;
-    double ready_ms; /* from its start */
-    char token[100], state[PATH_MAX + 10];
-};
-
 /* ---- a server of its own process ---- */
 
 static void read_file(const char *path, char *out, size_t size)
@@ -49,7 +42,7 @@ static void read_file(const char *path, char *out, size_t size)
     out[strcspn(out, "\r\n")] = 0;
 }
 
-static void serve(const struct bench *b, const char *name, struct serving *s)
+void serving_start(const struct bench *b, const char *name, struct serving *s)
 {
     char store[512], path[PATH_MAX + 100], line[512] = "", whole[PATH_MAX];
     int err[2];
@@ -84,7 +77,7 @@ static void serve(const struct bench *b, const char *name, struct serving *s)
     /* The pipe stays open: what the server says later must not end it. */
 }
 
-static void stop(struct serving *s)
+void serving_stop(struct serving *s)
 {
     int status;
 
@@ -236,7 +229,7 @@ static void bench_reads(const struct bench *b, int sessions)
 
     fill_store(store, sessions);
     tide_store_close(store);
-    serve(b, "served", &s);
+    serving_start(b, "served", &s);
     pid = serve_bare(answer_bytes(&s, "/api/v1/sessions/s000001"), &bare_port);
     snprintf(script, sizeof script,
              "math.randomseed(7)\nrequest = function() return wrk.format('GET', "
@@ -249,7 +242,7 @@ static void bench_reads(const struct bench *b, int sessions)
     }
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    stop(&s);
+    serving_stop(&s);
     snprintf(measured, sizeof measured, "%.0f requests/s", median(ours, (size_t)rounds));
     snprintf(beside, sizeof beside, "the HTTP library's bare answer: %.0f/s", median(bare, (size_t)rounds));
     row("server: GET of a session, 64 connections, 10,000 sessions", measured, beside, median(ratio, (size_t)rounds),
@@ -319,9 +312,9 @@ static void bench_writes(const struct bench *b)
         struct serving s;
 
         threads[i] = append_by_threads(b, seconds);
-        serve(b, "served", &s);
+        serving_start(b, "served", &s);
         ours[i] = wrk(b, script, s.token, s.port, WRITERS, seconds);
-        stop(&s);
+        serving_stop(&s);
         ratio[i] = ours[i] / threads[i];
     }
     snprintf(measured, sizeof measured, "%.0f events/s", median(ours, (size_t)rounds));
@@ -411,7 +404,7 @@ static void bench_readers(const struct bench *b)
     double before, each, p99;
 
     setrlimit(RLIMIT_NOFILE, &files);
-    serve(b, "served", &s);
+    serving_start(b, "served", &s);
     before = resident_kib(s.pid);
     for (int i = 0; i < readers; i++) {
         int fd = follow(&s, i);
@@ -423,7 +416,7 @@ static void bench_readers(const struct bench *b)
     store = store_again(b, "served");
     p99 = latency_p99_ms(store, group, readers, events);
     tide_store_close(store);
-    stop(&s);
+    serving_stop(&s);
     close(group);
     snprintf(measured, sizeof measured, "%.1f KiB each", each);
     row("server: 5,000 readers of events, memory", measured, "16 KiB", each / 16, "<=", 1);
@@ -433,7 +426,7 @@ static void bench_readers(const struct bench *b)
 
 /* ---- start and rest ---- */
 
-static void make_live(tide_store *store, int n)
+void make_waiting(tide_store *store, int n)
 {
     for (int i = 0; i < n; i++) {
         struct tide_wait_options w = {.size = sizeof w, .name = "later", .kind = TIDE_WAIT_APPROVAL, .question = "go?"};
@@ -460,10 +453,10 @@ static void bench_starts(const struct bench *b, const char *what, int cut, struc
 
     for (int i = 0; i < ROUNDS; i++) {
         if (i)
-            stop(ret);
+            serving_stop(ret);
         if (cut)
             interrupt_runs(b, "many_served", i, cut);
-        serve(b, "many_served", ret);
+        serving_start(b, "many_served", ret);
         ready[i] = ret->ready_ms;
     }
     snprintf(measured, sizeof measured, "%.0f ms", median(ready, ROUNDS));
@@ -480,17 +473,17 @@ static void bench_rest(const struct bench *b)
     double rss, woken;
 
     fill_store(store, sessions);
-    make_live(store, live);
+    make_waiting(store, live);
     tide_store_close(store);
     bench_starts(b, "server: start to ready, 100,000 sessions, 1,000 of them waiting", 0, &s);
-    stop(&s);
+    serving_stop(&s);
     bench_starts(b, "the same, and 1,000 that ran when their process was killed", live, &s);
     sleep(1);
     woken = waits_of(s.pid);
     sleep(b->quick ? 2 : 10);
     woken = waits_of(s.pid) - woken;
     rss = resident_kib(s.pid) / 1024;
-    stop(&s);
+    serving_stop(&s);
     snprintf(measured, sizeof measured, "%.1f MiB", rss);
     row("server at rest: memory", measured, "16 MiB", rss / 16, "<=", 1);
     snprintf(measured, sizeof measured, "%.0f in ten seconds", woken);

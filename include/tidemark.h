@@ -471,6 +471,11 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_refresh(tide_session *sessi
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_resolve(tide_store *store, const char *prefix,
                                                              char ret_id[TIDE_ID_SIZE], struct tide_err *err);
 
+struct tide_usage {
+    int64_t input_tokens, output_tokens, cached_tokens, calls;
+    int64_t cost_nano; /* cost in billionths */
+};
+
 struct tide_session_info {
     const char *id, *title, *agent, *agent_id, *task_id; /* NULL when not set */
     const char *parent_id;                               /* NULL unless a fork */
@@ -501,6 +506,8 @@ struct tide_session_info {
     enum tide_on_deadline on_deadline;
     const char *default_answer;
     int64_t queued_messages; /* that no run has taken yet */
+    struct tide_usage usage; /* over its whole log, as tide_session_get_usage() has it; zero: of one that is damaged */
+    int64_t wait_since_ms;   /* when it began to wait, or its token was made anew; 0: none */
 };
 typedef int tide_session_info_fn(void *arg, const struct tide_session_info *info);
 
@@ -519,6 +526,8 @@ struct tide_list_filter {
     const char *after;           /* continue after the session with this cursor; NULL: from the newest on */
     int64_t since_ms, until_ms;  /* changed at or after, changed before: Unix time; 0: whenever */
     enum tide_list_order order;  /* BY_CHANGE takes no cursor */
+    const char *
+        text; /* each of its words is part of the id, title, agent, task_id or why, in upper or lower case; NULL: any */
 };
 
 /*
@@ -679,10 +688,6 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_read_messages(tide_session 
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_read_errors(tide_session *session, tide_event_fn *fn, void *arg,
                                                                  struct tide_err *err);
 
-struct tide_usage {
-    int64_t input_tokens, output_tokens, cached_tokens, calls;
-    int64_t cost_nano; /* cost in billionths */
-};
 /* Sums over the whole log as of `seq` (0: now): rolling back does not undo spending. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_get_usage(tide_session *session, int64_t seq,
                                                                struct tide_usage *ret_usage, struct tide_err *err);

@@ -125,6 +125,8 @@ static enum tide_code plan_graph(struct resume *r, struct tide_err *err)
     json_out_key(&o, STR("checkpoint"));
     json_out_null(&o);
     json_out_kint(&o, STR("seq"), tide_session_last_seq(r->session));
+    json_out_key(&o, STR("instead_of"));
+    json_out_null(&o);
     json_out_end(&o, '}');
     json_out_kstr(&o, STR("action"), STR("resume"));
     code = run_put_finished(r->session, &o, "complete", err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What commands did that have little to say: several shapes over one struct. */
 #include "engine/message_queue.h"
+#include "engine/rollback_preview.h"
 #include "engine/shapes.h"
 
 #define AT(member) SHAPE_AT(struct command_result, member)
@@ -31,8 +32,20 @@ SHAPE(started, "A session that was made, or whose run was started.", SESSION_ID(
 SHAPE(forked, "A fork that was made.", SESSION_ID("its id"),
       {"parent", SHAPE_OBJECT, .help = "what it was made from", .of = &shape_fork_parent});
 
+static bool has_undone(const void *data)
+{
+    return ((const struct command_result *)data)->undone != NULL;
+}
+
+static void put_undone(struct json_out *o, const void *data)
+{
+    shape_put(o, &shape_rollback_preview, ((const struct command_result *)data)->undone);
+}
+
 SHAPE(rolled_back, "A session that was rolled back.", SESSION_ID("the session"),
-      {"to_seq", SHAPE_INT, AT(to_seq), 0, "the event to which it went back"}, SEQ("where its log ends now"));
+      {"to_seq", SHAPE_INT, AT(to_seq), 0, "the event to which it went back"}, SEQ("where its log ends now"),
+      {"undone", SHAPE_OBJECT, AT(undone), SHAPE_OPTIONAL, "of a dry run, which changes nothing: what it would undo",
+       .of = &shape_rollback_preview, .has = has_undone, .put = put_undone});
 
 SHAPE(deleted, "A session that was deleted.", {"deleted", SHAPE_TEXT, AT(session_id), 0, "its id"});
 

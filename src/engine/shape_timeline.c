@@ -21,7 +21,12 @@ static bool has_length(const void *data)
 {
     const struct tl_item *item = data;
 
-    return item->end_ms && item->end_ms >= item->start_ms;
+    return item->start_ms && item->end_ms >= item->start_ms;
+}
+
+static bool has_end_seq(const void *data)
+{
+    return ((const struct tl_item *)data)->end_seq > 0;
 }
 
 static void put_length(struct json_out *o, const void *data)
@@ -45,8 +50,12 @@ static const struct shape shape_item = {
             {"effect", SHAPE_CHARS, AT(word), SHAPE_NULLABLE, "pure, idempotent or once", .only = BIT(TL_STEP)},
             {"kind", SHAPE_CHARS, AT(word), SHAPE_NULLABLE, "what it waits for", .only = BIT(TL_WAIT) | BIT(TL_SLEEP)},
             {"outcome", SHAPE_TEXT, AT(outcome), 0, "what became of it", .put = put_outcome},
-            {"started_at", SHAPE_TIME, AT(start_ms), SHAPE_NULLABLE, "when it began"},
+            {"started_at", SHAPE_TIME, AT(start_ms), SHAPE_NULLABLE,
+             "when it began; null: before a part, and not known"},
             {"ended_at", SHAPE_TIME, AT(end_ms), SHAPE_NULLABLE, "when it ended; null: it has not"},
+            {"seq", SHAPE_INT, AT(seq), 0, "the event with which it began"},
+            {"end_seq", SHAPE_INT, AT(end_seq), SHAPE_NULLABLE, "the event with which it ended; null: it has not",
+             .has = has_end_seq},
             {"ms", SHAPE_INT, AT(end_ms), SHAPE_NULLABLE, "how long it took", .has = has_length, .put = put_length},
             {"attempts", SHAPE_INT, AT(tries), 0, "how often it was tried", .only = BIT(TL_STEP) | BIT(TL_NODE)},
             {"begun_before", SHAPE_BOOL, AT(again), 0, "an earlier run had begun it", .only = BIT(TL_STEP)},
@@ -111,6 +120,32 @@ static void put_marks(struct json_out *o, const void *data)
     json_out_end(o, '}');
 }
 
+struct point {
+    const char *kind;
+    int64_t seq, at_ms;
+};
+
+static const struct shape shape_point = {
+    .members =
+        (const struct shape_member[]){
+            {"kind", SHAPE_TEXT, SHAPE_AT(struct point, kind), 0, "as in `marks`"},
+            {"seq", SHAPE_INT, SHAPE_AT(struct point, seq), 0, "its event"},
+            {"at", SHAPE_TIME, SHAPE_AT(struct point, at_ms), SHAPE_NULLABLE, "when, on the axis"},
+            {.name = NULL},
+        },
+};
+
+static void put_points(struct json_out *o, const void *data)
+{
+    const struct tl_run *run = data;
+
+    json_out_begin(o, '[');
+    for (int k = 0; k < TL_MARK_KINDS; k++)
+        for (size_t i = 0; i < run->marks[k].n_at; i++)
+            shape_put(o, &shape_point, &(struct point){tl_mark_words[k], run->marks[k].seq[i], run->marks[k].at[i]});
+    json_out_end(o, ']');
+}
+
 #define AT(member) SHAPE_AT(struct tl_run, member)
 
 static const struct shape shape_lane = {
@@ -122,6 +157,8 @@ static const struct shape shape_lane = {
             {"program", SHAPE_CHARS, AT(program), SHAPE_NULLABLE, "what runs"},
             {"started_at", SHAPE_TIME, AT(started_ms), SHAPE_NULLABLE, "when it began"},
             {"ended_at", SHAPE_TIME, AT(ended_ms), SHAPE_NULLABLE, "when it ended; null: it has not"},
+            {"first_seq", SHAPE_INT, AT(first_seq), 0, "its first event"},
+            {"last_seq", SHAPE_INT, AT(last_seq), 0, "its last event, of those that were read"},
             {"outcome", SHAPE_TEXT, AT(end), SHAPE_NULLABLE, "what became of it",
              .words = "running gone waiting completed failed cancelled interrupted", .has = is_run, .put = put_end},
             {"reason", SHAPE_CHARS, AT(reason), SHAPE_NULLABLE, "of its end"},
@@ -133,6 +170,8 @@ static const struct shape shape_lane = {
             {"omitted_items", SHAPE_INT, AT(omitted), 0, "items that are only counted", .put = put_omitted},
             {"marks", SHAPE_MAP, AT(marks), 0, "how many there were of what has no length", .items = SHAPE_INT,
              .put = put_marks},
+            {"points", SHAPE_LIST, AT(marks), 0, "where these are; of too many of a kind, some", .of = &shape_point,
+             .put = put_points},
             {.name = NULL},
         },
 };
@@ -178,6 +217,20 @@ static void put_lanes(struct json_out *o, const void *data)
     json_out_end(o, ']');
 }
 
+static void put_axis(struct json_out *o, const void *data)
+{
+    const struct timeline *t = data;
+
+    json_out_begin(o, '[');
+    for (size_t i = 0; i < t->n_axis; i++) {
+        json_out_begin(o, '[');
+        json_out_int(o, t->axis[i].seq);
+        json_out_int(o, t->axis[i].ms);
+        json_out_end(o, ']');
+    }
+    json_out_end(o, ']');
+}
+
 #define AT(member) SHAPE_AT(struct timeline, member)
 
 const struct shape shape_timeline = {
@@ -191,7 +244,14 @@ const struct shape shape_timeline = {
             {"why", SHAPE_CHARS, AT(why), 0, "why, in a sentence"},
             {"runs", SHAPE_LIST, AT(runs), 0, "one lane each", .of = &shape_lane, .put = put_lanes},
             {"omitted_runs", SHAPE_INT, AT(omitted_runs), 0, "runs that are only counted"},
-            {"summary", SHAPE_OBJECT, AT(sum), 0, "figures of the whole log", .of = &shape_summary},
+            {"partial", SHAPE_BOOL, AT(partial), 0, "it is a part: there are other events before or behind it"},
+            {"first_seq", SHAPE_INT, AT(first_seq), 0, "the first event that was read; 0: there is none"},
+            {"last_seq", SHAPE_INT, AT(last_seq), 0, "the last event that was read"},
+            {"axis", SHAPE_LIST, AT(axis), 0,
+             "when events happened, for those between as well: [seq, Unix time in milliseconds], at most 256, none "
+             "before the one to its left",
+             .items = SHAPE_ANY, .put = put_axis},
+            {"summary", SHAPE_OBJECT, AT(sum), 0, "figures of what was read", .of = &shape_summary},
             {.name = NULL},
         },
 };

@@ -95,6 +95,16 @@ const struct shape shape_transcript_entry = {
 };
 #undef AT
 
+static bool has_before(const void *data)
+{
+    return ((const struct transcript_shown *)data)->entries_before > 0;
+}
+
+static bool has_after(const void *data)
+{
+    return ((const struct transcript_shown *)data)->entries_after > 0;
+}
+
 #define AT(member) SHAPE_AT(struct transcript_shown, member)
 
 const struct shape shape_transcript = {
@@ -105,6 +115,10 @@ const struct shape shape_transcript = {
             {"session_id", SHAPE_TEXT, AT(session_id), SHAPE_ID, "the session"},
             {"title", SHAPE_TEXT, AT(title), SHAPE_NULLABLE, "its title"},
             {"entries", SHAPE_STREAM, AT(entries), 0, "in the order of the log", .of = &shape_transcript_entry},
+            {"entries_before", SHAPE_INT, AT(entries_before), SHAPE_NULLABLE,
+             "of a page: `before` of the one before it; null: there is none", .has = has_before},
+            {"entries_after", SHAPE_INT, AT(entries_after), SHAPE_NULLABLE,
+             "of a page: `after` of the one behind it; null: there is none yet", .has = has_after},
             {.name = NULL},
         },
 };

@@ -16,6 +16,8 @@
 /* How a face says what can be done, as a command; in the arena, NULL when it cannot. */
 typedef const char *next_command_fn(struct arena *a, const struct tide_next *next);
 
+struct rollback_preview;
+
 struct next_shown {
     struct tide_next next;
     const char *command;
@@ -44,7 +46,6 @@ struct session_detail {
     struct str working_dir, provider, metadata; /* JSON; empty: none */
     bool checkpoints_enabled;
     int64_t total_checkpoints;
-    struct tide_usage usage;
 };
 
 struct session_why {
@@ -71,6 +72,7 @@ struct ids_listed {
 struct transcript_shown {
     const char *session_id, *title;
     struct shape_stream entries;
+    int64_t entries_before, entries_after; /* of a page: as of struct transcript_page */
 };
 
 struct checkpoints_listed {
@@ -121,6 +123,7 @@ struct command_result {
     const char *session_id, *parent_id, *checkpoint_id, *queue_id, *run_id, *token, *word;
     int64_t seq, to_seq, n, before;
     bool yes;
+    const struct rollback_preview *undone; /* NULL: it was done, and not only looked at */
 };
 
 /* A token for the API of the server. */

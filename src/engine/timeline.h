@@ -21,6 +21,8 @@
 #define TL_MARKS 64        /* of one kind in a run that are drawn */
 #define TL_KEPT 64         /* whose places are drawn */
 #define TL_STEPS (1 << 16) /* that are told apart: one that comes later counts as new each time */
+#define TL_AXIS 256        /* places of the axis whose seqs are known */
+#define TL_WINDOW 20000    /* events that a part of a timeline reads */
 
 enum tl_type { TL_STEP, TL_WAIT, TL_SLEEP, TL_NODE };
 
@@ -40,8 +42,9 @@ struct tl_item {
     bool again;               /* a step that had begun before */
     int tries;                /* of a step or a node */
     int64_t kept;             /* of a wait or sleep: steps and nodes that were finished when it went on */
+    int64_t seq, end_seq;     /* its events; end_seq 0: still open */
     uint64_t call;            /* hash of the call id, or of the node and its visit */
-    int64_t start_ms, end_ms; /* as the log says; end 0: still open */
+    int64_t start_ms, end_ms; /* as the log says; start 0: before a part, not known; end 0: still open */
     int64_t from, to;         /* the same on the axis, which never goes back */
     char name[64], word[16],
         note[160];  /* word: its effect, what is waited for, or "node"; note: a question, an error, an answer */
@@ -62,7 +65,7 @@ enum tl_mark {
 
 struct tl_marks {
     int64_t n, stride; /* every stride-th is in `at` */
-    int64_t at[TL_MARKS];
+    int64_t at[TL_MARKS], seq[TL_MARKS];
     size_t n_at;
 };
 
@@ -82,6 +85,7 @@ struct tl_run {
     int64_t from_number; /* of the run it continues; 0: none */
     char program[96], reason[96], error[160];
     int64_t pid, started_ms, ended_ms, from, to;
+    int64_t first_seq, last_seq; /* its events, of those that were read */
     enum tl_end end;
     bool late; /* nobody was there when it ended: it was noticed later */
     struct tl_item *items;
@@ -113,8 +117,16 @@ struct timeline {
     struct map steps;    /* call id -> struct tl_step_count * */
     struct tl_kept done; /* what the chain has finished so far */
     struct tl_summary sum;
-    int64_t wait_since; /* seq by which the last wait is known */
-    int64_t now;        /* the axis: the latest time so far */
+    int64_t wait_since;          /* seq by which the last wait is known */
+    int64_t now;                 /* the axis: the latest time so far */
+    int64_t at;                  /* seq of the event that is folded */
+    int64_t first_seq, last_seq; /* the events that were read; 0: none */
+    bool partial;                /* there are others before or behind them */
+    struct {
+        int64_t seq, ms;
+    } axis[TL_AXIS]; /* every axis_stride-th event */
+    size_t n_axis;
+    int64_t axis_stride;
     struct arena scratch;
     const atomic_int *stop;
 };
@@ -123,6 +135,13 @@ struct timeline {
  * returns. */
 enum tide_code timeline_read(tide_session *session, const atomic_int *stop, struct timeline *ret, struct tide_err *err)
     MUST_CHECK;
+
+/*
+ * A part: the events from `from` to `to`, at most TL_WINDOW of them; 0: where that begins or ends by itself, the newest ones of it. What was under
+ * way before is there as well. Figures are of the part.
+ */
+enum tide_code timeline_read_part(tide_session *session, int64_t from, int64_t to, struct timeline *ret,
+                                  struct tide_err *err) MUST_CHECK;
 
 /* The same from what is known of the session, and events that `each` gives, from its first one on: of a session that is not here. */
 typedef enum tide_code timeline_events_fn(void *from, tide_event_fn *fn, void *arg, struct tide_err *err);

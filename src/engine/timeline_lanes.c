@@ -18,6 +18,23 @@ void tl_run_done(struct tl_run *run)
     free(run->items);
 }
 
+void tl_axis_add(struct timeline *t)
+{
+    t->axis_stride = t->axis_stride ? t->axis_stride : 1;
+    if ((t->at - t->first_seq) % t->axis_stride != 0)
+        return;
+    if (t->n_axis == TL_AXIS) { /* half of them say as much */
+        for (size_t i = 0; i < TL_AXIS / 2; i++)
+            t->axis[i] = t->axis[2 * i];
+        t->n_axis = TL_AXIS / 2;
+        t->axis_stride *= 2;
+        if ((t->at - t->first_seq) % t->axis_stride != 0)
+            return;
+    }
+    t->axis[t->n_axis].seq = t->at;
+    t->axis[t->n_axis++].ms = t->now;
+}
+
 struct tl_run *tl_run_add(struct timeline *t)
 {
     struct tl_run *run;
@@ -32,6 +49,7 @@ struct tl_run *tl_run_add(struct timeline *t)
     }
     run = &t->runs[t->n_runs++];
     memset(run, 0, sizeof(*run));
+    run->first_seq = run->last_seq = t->at;
     return run;
 }
 
@@ -80,7 +98,7 @@ struct tl_item *tl_item_add(const struct timeline *t, struct tl_run *run, enum t
     if (run->n_items == TL_ITEMS)
         item_drop(run);
     item = &run->items[run->n_items++];
-    *item = (struct tl_item){.type = type, .start_ms = ts_ms, .from = t->now, .to = t->now};
+    *item = (struct tl_item){.type = type, .seq = t->at, .start_ms = ts_ms, .from = t->now, .to = t->now};
     return item;
 }
 
@@ -88,6 +106,7 @@ void tl_item_end(const struct timeline *t, struct tl_item *item, enum tl_outcome
 {
     item->outcome = outcome;
     item->end_ms = ts_ms;
+    item->end_seq = t->at;
     item->to = t->now;
 }
 
@@ -107,10 +126,11 @@ void tl_mark_add(const struct timeline *t, struct tl_run *run, enum tl_mark kind
         return;
     if (m->n_at == TL_MARKS) { /* half of them say as much */
         for (size_t i = 0; i < TL_MARKS / 2; i++)
-            m->at[i] = m->at[2 * i];
+            m->at[i] = m->at[2 * i], m->seq[i] = m->seq[2 * i];
         m->n_at = TL_MARKS / 2;
         m->stride *= 2;
     }
+    m->seq[m->n_at] = t->at;
     m->at[m->n_at++] = t->now;
 }
 

@@ -9,6 +9,13 @@
 void tl_text_cut(char *out, size_t size, struct str s);
 #define CUT(array, text) tl_text_cut(array, sizeof(array), text)
 
+/* timeline_read.c: all of it, from outside. */
+void tl_begin(struct timeline *t, const struct tide_session_info *info);
+int tl_event_add(void *t, const struct tide_event *ev); /* non-zero: stopped */
+void tl_end_all(struct timeline *t);
+
+void tl_axis_add(struct timeline *t); /* the event that is folded */
+
 struct tl_run *tl_run_add(struct timeline *t);
 struct tl_run *tl_run_last(struct timeline *t); /* NULL: there is none */
 struct tl_run *tl_run_now(struct timeline *t,

@@ -154,7 +154,7 @@ static void on_tool_started(const struct fact *f)
         if (!item || (item->outcome != TL_FAILED && item->outcome != TL_OPEN)) /* a retry goes on with the same bar */
             item = step_add(f);
         item->outcome = TL_OPEN;
-        item->end_ms = 0;
+        item->end_ms = item->end_seq = 0;
         item->tries++;
         item->again = c && c->begun > item->tries - 1;
     }
@@ -238,7 +238,7 @@ static void on_node_started(const struct fact *f)
     if (!item || (item->outcome != TL_FAILED && item->outcome != TL_OPEN)) /* a retry goes on with the same bar */
         item = node_add(f);
     item->outcome = TL_OPEN;
-    item->end_ms = 0;
+    item->end_ms = item->end_seq = 0;
     item->note[0] = '\0';
     item->tries++;
 }
@@ -511,9 +511,10 @@ static bool is_stopped(const struct timeline *t)
     return t->stop && *t->stop;
 }
 
-static int on_event(void *arg, const struct tide_event *ev)
+int tl_event_add(void *arg, const struct tide_event *ev)
 {
     struct timeline *t = arg;
+    struct tl_run *run = tl_run_last(t);
     const struct drawn *d = NULL;
     struct fact f = {t, NULL, ev, NULL};
     static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 16};
@@ -522,7 +523,12 @@ static int on_event(void *arg, const struct tide_event *ev)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && !d; i++)
         d = strcmp(kinds[i].kind, ev->kind) == 0 ? &kinds[i] : NULL;
     t->now = ev->ts_ms > t->now ? ev->ts_ms : t->now;
+    t->at = t->last_seq = ev->seq;
+    t->first_seq = t->first_seq ? t->first_seq : ev->seq;
+    tl_axis_add(t);
     t->sum.events++;
+    if (run && run->end <= TL_RUN_WAITS && (!d || d->apply != on_run_started))
+        run->last_seq = ev->seq;
     if (!d) {
         t->sum.other += !is_silent(ev->kind);
         return is_stopped(t);
@@ -540,10 +546,11 @@ static int on_event(void *arg, const struct tide_event *ev)
 
 /* ---- all of it --------------------------------------------------------------------------------------------------------- */
 
-static void take_info(struct timeline *t, const struct tide_session_info *info)
+void tl_begin(struct timeline *t, const struct tide_session_info *info)
 {
     char status[STATUS_SIZE];
 
+    memset(t, 0, sizeof(*t));
     CUT(t->id, str_from(info->id));
     CUT(t->title, str_from(info->title));
     CUT(t->codes, str_from(session_codes(status, info)));
@@ -587,19 +594,23 @@ static void close_last(struct timeline *t)
     }
 }
 
+void tl_end_all(struct timeline *t)
+{
+    count_steps(t);
+    close_last(t);
+}
+
 enum tide_code timeline_fold(const struct tide_session_info *info, timeline_events_fn *each, void *from,
                              const atomic_int *stop, struct timeline *t, struct tide_err *err)
 {
     enum tide_code code;
 
-    memset(t, 0, sizeof(*t));
+    tl_begin(t, info);
     t->stop = stop;
-    take_info(t, info);
-    code = each(from, on_event, t, err);
+    code = each(from, tl_event_add, t, err);
     if (!code && is_stopped(t))
         return tide_fail(err, TIDE_CANCELLED, "stopped");
-    count_steps(t);
-    close_last(t);
+    tl_end_all(t);
     return code;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the log to entries. Rollbacks are read first, so that each entry can say whether it still counts: an event is part
- * of the content as of P if no rollback lies between, else if it was part of it at the point that the last rollback went
- * back to.
+ * From the log to entries. Whether an entry still counts the spans of the session's content say: what a rollback has cut off is in none
+ * of them.
  */
 #include "engine/transcript.h"
 
@@ -19,10 +18,6 @@
 
 #define FORKS_MAX 256 /* that are named */
 
-struct rollback {
-    int64_t at, to;
-};
-
 struct forked {
     char id[TIDE_ID_SIZE];
     int64_t at;
@@ -37,15 +32,16 @@ struct open_call {
 };
 
 struct reading {
-    tide_session *session;
     const struct tide_session_info *info;
     const atomic_int *stop;
     transcript_fn *fn;
     void *arg;
+    struct transcript_window *window; /* NULL: all of it */
+    int64_t last;                     /* of the log, as it was when the reading began */
+    int64_t at;                       /* the event that is told */
     bool ended;
     struct arena scratch;
-    struct rollback *rollbacks;
-    size_t n_rollbacks, cap_rollbacks;
+    struct content content; /* its spans alone */
     struct forked forks[FORKS_MAX];
     size_t n_forks;
     struct map calls; /* id -> struct open_call * */
@@ -77,29 +73,26 @@ const char *transcript_outcome_word(enum transcript_outcome outcome)
 
 /* ---- telling ------------------------------------------------------------------------------------------------------ */
 
-/* Whether an event is part of the content as of the end. */
+/* Whether an event is part of the content as of the end. What came since the reading began is. */
 static bool counts(const struct reading *r, int64_t seq)
 {
-    int64_t as_of = INT64_MAX;
+    return seq > r->last || content_has(&r->content, seq);
+}
 
-    for (size_t i = r->n_rollbacks; i-- > 0;) {
-        const struct rollback *b = &r->rollbacks[i];
-
-        if (b->at > as_of)
-            continue; /* itself cut off by a later one */
-        if (seq > b->at)
-            break;
-        as_of = b->to;
-    }
-    return seq <= as_of;
+static bool is_outside(const struct reading *r)
+{
+    return r->window && (r->at < r->window->from || r->at > r->window->to);
 }
 
 static void hand_out(struct reading *r, struct transcript_entry *e)
 {
     const char **const texts[] = {&e->name, &e->text, &e->args, &e->by, &e->node};
 
+    if (is_outside(r))
+        return;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         *texts[i] = *texts[i] ? *texts[i] : "";
+    e->at_seq = r->at;
     e->inherited = e->seq < r->info->first_seq && r->info->parent_id;
     e->cut = e->type != TRANSCRIPT_ROLLBACK && e->type != TRANSCRIPT_FORKED && !counts(r, e->seq);
     r->ended = r->ended || r->fn(r->arg, e) != 0;
@@ -185,7 +178,7 @@ static void call_free(void *arg)
     free(c);
 }
 
-static struct open_call *call_open(const struct told *f, struct str id, struct str name, struct str args)
+static struct open_call *call_new(const struct told *f, struct str name, struct str args)
 {
     struct open_call *c = mem_zero(sizeof *c);
 
@@ -195,6 +188,13 @@ static struct open_call *call_open(const struct told *f, struct str id, struct s
     c->seq = f->ev->seq;
     c->ts_ms = f->ev->ts_ms;
     c->turn = json_get_int(f->body, STR("turn"), 0);
+    return c;
+}
+
+static struct open_call *call_open(const struct told *f, struct str id, struct str name, struct str args)
+{
+    struct open_call *c = call_new(f, name, args);
+
     call_free(map_put(&f->r->calls, id, c));
     return c;
 }
@@ -215,13 +215,29 @@ static void tell_call(struct reading *r, const struct open_call *c, int64_t seq,
     hand_out(r, &e);
 }
 
+/* It began so far before that a part which tells how it ended need not know of it. */
+static bool is_apart(const struct reading *r, const struct open_call *c)
+{
+    return r->window && r->at - c->seq > TRANSCRIPT_APART;
+}
+
+/* NULL: it is not known. */
+static struct open_call *find_call(struct reading *r, struct str id)
+{
+    struct open_call *c = map_get(&r->calls, id);
+
+    if (r->window && !c)
+        r->window->misses |= r->window->read_from > 1;
+    return c && is_apart(r, c) ? NULL : c;
+}
+
 /* Those that have no result, in any order; each once. */
 static void tell_open(struct reading *r, bool steps)
 {
     for (struct map_entry *e = map_next(&r->calls, NULL); e; e = map_next(&r->calls, e)) {
         struct open_call *c = e->value;
 
-        if (c->told || (steps && !c->step))
+        if (c->told || (steps && (!c->step || is_apart(r, c))))
             continue;
         c->told = true;
         tell_call(r, c, c->seq, c->ts_ms, c->unknown ? TRANSCRIPT_UNKNOWN : TRANSCRIPT_CUT, "");
@@ -257,12 +273,13 @@ static void on_assistant(const struct told *f)
 static void on_tool_message(const struct told *f)
 {
     struct str id = json_get_text(&f->r->scratch, f->body, STR("tool_call_id"));
-    struct open_call *c = map_remove(&f->r->calls, id);
+    struct open_call *c = find_call(f->r, id);
     bool failed = json_get_bool(f->body, STR("is_error"), false);
 
-    if (!c) /* of a log whose calls are not known */
-        c = call_open(f, id, json_get_text(&f->r->scratch, f->body, STR("tool_name")), STR("")),
+    if (c)
         map_remove(&f->r->calls, id);
+    else /* of a log whose calls are not known */
+        c = call_new(f, json_get_text(&f->r->scratch, f->body, STR("tool_name")), STR(""));
     tell_call(f->r, c, f->ev->seq, f->ev->ts_ms,
               c->unknown ? TRANSCRIPT_UNKNOWN
               : failed   ? TRANSCRIPT_FAILED
@@ -282,18 +299,12 @@ static void on_tool_started(const struct told *f)
     call_open(f, id, json_get_text(&f->r->scratch, f->body, STR("tool")), STR(""))->step = true;
 }
 
-static void on_tool_ended(const struct told *f)
+static void tell_step(const struct told *f, const struct open_call *c)
 {
-    struct str id = json_get_text(&f->r->scratch, f->body, STR("call_id"));
-    struct open_call *c = map_get(&f->r->calls, id);
     bool ok = strcmp(f->ev->kind, "tool.completed") == 0, unknown = strcmp(f->ev->kind, "tool.unknown") == 0;
     const struct json *result = json_get(f->body, STR("result"));
     const char *settled = text_of(f, "settled"), *text;
 
-    if (c && !c->step)
-        c->unknown = unknown; /* the message that follows says the rest */
-    if (!c || !c->step)
-        return;
     text = arena_dup(&f->r->scratch, json_get_text(&f->r->scratch, result, STR("output"))).ptr;
     if (!ok)
         text = error_of(f);
@@ -304,6 +315,33 @@ static void on_tool_ended(const struct told *f)
               : unknown ? TRANSCRIPT_UNKNOWN
                         : TRANSCRIPT_FAILED,
               text);
+}
+
+/* Of a part, whose step began before it: its end says what it was. What has a turn is a call of a model. */
+static void tell_unknown_step(const struct told *f, struct str id)
+{
+    struct open_call *c;
+
+    if (!f->r->window || str_starts(id, STR("node:")) || json_get_int(f->body, STR("turn"), 0))
+        return;
+    c = call_new(f, json_get_text(&f->r->scratch, f->body, STR("tool")), STR(""));
+    tell_step(f, c);
+    call_free(c);
+}
+
+static void on_tool_ended(const struct told *f)
+{
+    struct str id = json_get_text(&f->r->scratch, f->body, STR("call_id"));
+    struct open_call *c = find_call(f->r, id);
+    bool unknown = strcmp(f->ev->kind, "tool.unknown") == 0;
+
+    if (!c)
+        tell_unknown_step(f, id);
+    else if (!c->step)
+        c->unknown = unknown; /* the message that follows says the rest */
+    if (!c || !c->step)
+        return;
+    tell_step(f, c);
     if (json_get_text(&f->r->scratch, f->body, STR("retry_at")).len == 0 && !unknown)
         call_free(map_remove(&f->r->calls, id));
     else
@@ -331,7 +369,7 @@ static void on_waiting(const struct told *f)
     struct transcript_entry e = entry_of(f, TRANSCRIPT_QUESTION);
     int64_t since = json_get_int(f->body, STR("since_seq"), f->ev->seq);
 
-    if (since == f->r->wait_since)
+    if (since == f->r->wait_since || (f->r->window && since < f->ev->seq && since < f->r->window->read_from))
         return;
     f->r->wait_since = since;
     e.name = text_of(f, "wait_name");
@@ -363,6 +401,8 @@ static void on_run_ended(const struct told *f)
     struct transcript_entry e = entry_of(f, TRANSCRIPT_RUN);
     const char *reason = text_of(f, "reason");
 
+    if (f->r->window)
+        f->r->window->misses |= f->r->window->read_from > 1;
     tell_open(f->r, true);
     e.outcome = strcmp(f->ev->kind, "run.failed") == 0      ? TRANSCRIPT_FAILED
                 : strcmp(f->ev->kind, "run.cancelled") == 0 ? TRANSCRIPT_CANCELLED
@@ -439,12 +479,29 @@ static bool is_stopped(const struct reading *r)
     return r->ended || (r->stop && *r->stop);
 }
 
+/* Something of the window has no result yet. */
+static bool has_pending(const struct reading *r)
+{
+    for (struct map_entry *e = map_next(&r->calls, NULL); e; e = map_next(&r->calls, e)) {
+        const struct open_call *c = e->value;
+
+        if (!c->told && c->seq >= r->window->from && c->seq <= r->window->to)
+            return true;
+    }
+    return false;
+}
+
 static int on_event(void *arg, const struct tide_event *ev)
 {
     static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 16};
     struct reading *r = arg;
     struct json *body = NULL;
 
+    if (r->window && ev->seq > r->window->to && !has_pending(r))
+        return 1;
+    r->at = ev->seq;
+    if (r->window)
+        r->window->looked_at++;
     tell_forks(r, ev->seq);
     if (!r->own && ev->seq >= r->info->first_seq)
         tell_fork_point(r, ev);
@@ -459,21 +516,6 @@ static int on_event(void *arg, const struct tide_event *ev)
     return is_stopped(r);
 }
 
-static int find_rollback(void *arg, const struct tide_event *ev)
-{
-    struct reading *r = arg;
-    struct json *body = NULL;
-
-    if (strcmp(ev->kind, "session.rolled_back") != 0)
-        return is_stopped(r);
-    arena_reset(&r->scratch);
-    if (json_parse(&r->scratch, (struct str){ev->body, ev->body_len}, NULL, &body, NULL, NULL))
-        return is_stopped(r);
-    MEM_ROOM(r->rollbacks, r->n_rollbacks, r->cap_rollbacks);
-    r->rollbacks[r->n_rollbacks++] = (struct rollback){ev->seq, json_get_int(body, STR("to_seq"), 0)};
-    return is_stopped(r);
-}
-
 static int take_fork(void *arg, const struct store_entry *entry)
 {
     struct reading *r = arg;
@@ -481,34 +523,84 @@ static int take_fork(void *arg, const struct store_entry *entry)
 
     snprintf(f->id, sizeof f->id, "%s", entry->head->id);
     f->at = entry->head->parent_seq;
+    f->told = r->window && f->at + 1 < r->window->read_from;
     return r->n_forks == FORKS_MAX;
+}
+
+/* What began in the window and has no result: those behind it do not tell of it. */
+static void tell_rest(struct reading *r)
+{
+    if (!r->window) {
+        tell_open(r, false);
+        tell_forks(r, INT64_MAX);
+        return;
+    }
+    r->at = r->window->to;
+    for (struct map_entry *e = map_next(&r->calls, NULL); e; e = map_next(&r->calls, e)) {
+        struct open_call *c = e->value;
+
+        c->told |= c->seq < r->window->from || c->seq > r->window->to;
+    }
+    tell_open(r, false);
+    if (r->window->to >= r->last)
+        tell_forks(r, INT64_MAX);
+}
+
+/* A copy: who is told may look at the session. */
+static void take_spans(struct reading *r, const tide_session *session)
+{
+    const struct content *c = &session->state->content;
+
+    r->last = session->state->seq;
+    r->content.span_count = c->span_count;
+    r->content.spans = mem_array(c->span_count + 1, sizeof *c->spans);
+    if (c->span_count)
+        memcpy(r->content.spans, c->spans, c->span_count * sizeof *c->spans);
+}
+
+static enum tide_code read_entries(struct reading *r, tide_session *session, struct tide_err *err)
+{
+    const struct transcript_window *w = r->window;
+    enum tide_code code = tide_session_get_info(session, &r->info, err);
+
+    if (code)
+        return code;
+    take_spans(r, session);
+    r->own = w && w->read_from > r->info->first_seq;
+    code = store_list(session->store, &session->head, take_fork, r, err);
+    if (!code)
+        code =
+            tide_session_read(session, TIDE_READ_INHERITED, w ? w->read_from : 1, w ? w->read_to : 0, on_event, r, err);
+    if (!code && !is_stopped(r))
+        tell_rest(r);
+    if (!code && r->stop && *r->stop)
+        code = tide_fail(err, TIDE_CANCELLED, "stopped");
+    map_done(&r->calls, call_free);
+    free(r->content.spans);
+    arena_done(&r->scratch);
+    return code;
 }
 
 enum tide_code transcript_read(tide_session *session, const atomic_int *stop, transcript_fn *fn, void *arg,
                                struct tide_err *err)
 {
-    struct reading *r = mem_zero(sizeof *r);
-    enum tide_code code = tide_session_get_info(session, &r->info, err);
+    AUTO(mem_freep) struct reading *r = mem_zero(sizeof *r);
 
-    r->session = session;
     r->stop = stop;
     r->fn = fn;
     r->arg = arg;
-    if (!code)
-        code = store_list(session->store, &session->head, take_fork, r, err);
-    if (!code)
-        code = tide_session_read(session, TIDE_READ_INHERITED, 1, 0, find_rollback, r, err);
-    if (!code)
-        code = tide_session_read(session, TIDE_READ_INHERITED, 1, 0, on_event, r, err);
-    if (!code && !is_stopped(r)) {
-        tell_open(r, false);
-        tell_forks(r, INT64_MAX);
-    }
-    if (!code && stop && *stop)
-        code = tide_fail(err, TIDE_CANCELLED, "stopped");
-    map_done(&r->calls, call_free);
-    free(r->rollbacks);
-    arena_done(&r->scratch);
-    free(r);
-    return code;
+    return read_entries(r, session, err);
+}
+
+enum tide_code transcript_read_window(tide_session *session, struct transcript_window *window, transcript_fn *fn,
+                                      void *arg, struct tide_err *err)
+{
+    AUTO(mem_freep) struct reading *r = mem_zero(sizeof *r);
+
+    window->looked_at = 0;
+    window->misses = false;
+    r->window = window;
+    r->fn = fn;
+    r->arg = arg;
+    return read_entries(r, session, err);
 }

@@ -45,6 +45,7 @@ struct transcript_entry {
     enum transcript_type type;
     enum transcript_outcome outcome;
     int64_t seq, ts_ms, turn, to_seq;
+    int64_t at_seq; /* the event by which it is known, at or behind `seq` */
     bool inherited; /* said in the parent of this fork */
     bool cut;       /* a rollback cut it off: it is no part of the conversation any more */
     const char *name, *text, *args /* JSON */, *by, *node;
@@ -55,6 +56,22 @@ typedef int transcript_fn(void *arg, const struct transcript_entry *entry); /* n
 /* `stop` (may be NULL) ends it with TIDE_CANCELLED when it is set. */
 enum tide_code transcript_read(tide_session *session, const atomic_int *stop, transcript_fn *fn, void *arg,
                                struct tide_err *err) MUST_CHECK;
+
+/*
+ * A part of it: the entries that are known by the events from `from` to `to`. Parts that follow each other have every entry once. One
+ * differs from the whole: what has no result stands at the end of the part in which it began, and a result that comes more than
+ * TRANSCRIPT_APART events behind its call stands by itself.
+ */
+#define TRANSCRIPT_APART 2000
+struct transcript_window {
+    int64_t from, to;           /* from 1 on, of a fork too */
+    int64_t read_from, read_to; /* read as well, for calls that began before, and for results that come behind */
+    int64_t looked_at;          /* out: events that were read */
+    bool misses;                /* out: something began before read_from */
+    bool empty;                 /* of a page: it has no entries */
+};
+enum tide_code transcript_read_window(tide_session *session, struct transcript_window *window, transcript_fn *fn,
+                                      void *arg, struct tide_err *err) MUST_CHECK;
 
 extern const struct shape shape_transcript_entry; /* struct transcript_entry, as JSON */
 

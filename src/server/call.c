@@ -298,6 +298,23 @@ const char *const *call_texts(struct call *c, const char *name)
     return list;
 }
 
+const char *const *call_list(struct call *c, const char *name)
+{
+    const char *text = call_text(c, name);
+    const char **list;
+    size_t n = 1;
+
+    if (!text)
+        return NULL;
+    for (const char *p = text; *p; p++)
+        n += *p == ',';
+    list = arena_zero(c->arena, (n + 1) * sizeof *list);
+    n = 0;
+    for (const char *p = text; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+        list[n++] = arena_printf(c->arena, "%.*s", (int)strcspn(p, ","), p);
+    return list;
+}
+
 /* ---- the answer ---- */
 
 void call_field(struct call *c, const char *name, const char *value)

@@ -41,6 +41,7 @@ int64_t call_int(struct call *c, const char *name, int64_t otherwise);
 bool call_on(struct call *c, const char *name);
 struct str call_json(struct call *c, const char *name);          /* source text; empty: not given */
 const char *const *call_texts(struct call *c, const char *name); /* ended by NULL; NULL: not given */
+const char *const *call_list(struct call *c, const char *name);  /* the same of a text, "a,b" */
 
 /* ---- the answer ---- */
 

@@ -9,6 +9,7 @@
 #include "engine/message_queue.h"
 #include "engine/resume.h"
 #include "engine/rollback.h"
+#include "engine/rollback_preview.h"
 #include "engine/session_words.h"
 #include "engine/shapes.h"
 #include "server/call.h"
@@ -190,8 +191,26 @@ static const struct field rollback_body[] = {
      .type = FIELD_BOOL,
      .help = "finished effects answer from the log when they are asked for again"},
     {.name = "redo_effects", .type = FIELD_BOOL, .help = "they may run again"},
+    {.name = "dry_run", .type = FIELD_BOOL, .help = "only what it would undo, or why it would be refused"},
     {.name = NULL},
 };
+
+static enum tide_code preview_rollback(struct call *c, unsigned flags, struct tide_err *err)
+{
+    AUTO(rollback_preview_done) struct rollback_preview preview = {.arena = ARENA_INIT};
+    tide_session *session;
+    int64_t seq;
+
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || session_position(session, call_text(c, "to"), &seq, err) ||
+        rollback_preview_read(session, seq, flags, &preview, err))
+        return err->code;
+    reply_result(c, &shape_rolled_back,
+                 (struct command_result){.session_id = arena_text(c->arena, tide_session_id(session)),
+                                         .to_seq = seq,
+                                         .seq = tide_session_last_seq(session),
+                                         .undone = &preview});
+    return TIDE_OK;
+}
 
 static enum tide_code rollback(struct call *c, struct tide_err *err)
 {
@@ -201,6 +220,8 @@ static enum tide_code rollback(struct call *c, struct tide_err *err)
                      (call_on(c, "redo_effects") ? TIDE_ROLLBACK_REDO_EFFECTS : 0u);
     int64_t seq, before;
 
+    if (call_on(c, "dry_run"))
+        return preview_rollback(c, flags, err);
     if (call_change(c, &session, NULL, err) || session_position(session, call_text(c, "to"), &seq, err))
         return err->code;
     before = tide_session_last_seq(session);

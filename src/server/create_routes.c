@@ -10,6 +10,7 @@
 #include "engine/run_list.h"
 #include "engine/session_words.h"
 #include "engine/shapes.h"
+#include "engine/startable.h"
 #include "engine/stored_graphs.h"
 #include "server/server.h"
 #include "server/start.h"
@@ -524,6 +525,19 @@ static const struct field run_stored_body[] = {
 };
 
 #define ONE "/sessions/{id}"
+/* ---- what can be made ---- */
+
+static enum tide_code show_startable(struct call *c, struct tide_err *err)
+{
+    struct startable s;
+
+    if (startable_read(c->server->opt.config, &s, err))
+        return err->code;
+    call_reply(c, &shape_startable, &s);
+    startable_done(&s);
+    return TIDE_OK;
+}
+
 const struct route create_routes[] = {
     {HTTP_POST, "/sessions", "session.create", SCOPE_WRITE, create,
      "make a session, and start what the settings name; it is on disk when this answers", .body = create_body,
@@ -539,5 +553,7 @@ const struct route create_routes[] = {
      .body = cancel_body, .answer = &shape_cancelled},
     {HTTP_POST, "/graphs/{digest}/run", "graph.run", SCOPE_ADMIN, run_stored, "run a graph that was uploaded",
      .body = run_stored_body, .answer = &shape_started, .status = 201},
+    {HTTP_GET, "/startable", "store.startable", SCOPE_READ, show_startable, "what requests may start",
+     .answer = &shape_startable},
     {.method = 0},
 };

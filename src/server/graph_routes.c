@@ -3,6 +3,8 @@
 #include "engine/findings.h"
 #include "engine/graph_file.h"
 #include "engine/graph_versions.h"
+#include "engine/graph_view.h"
+#include "engine/rollback.h"
 #include "engine/shapes.h"
 #include "engine/stored_graphs.h"
 #include "server/pages.h"
@@ -129,6 +131,32 @@ static enum tide_code diff(struct call *c, struct tide_err *err)
     return TIDE_OK;
 }
 
+/* ---- one that runs, or ran ---- */
+
+static const struct field view_query[] = {
+    {.name = "at", .type = FIELD_TEXT, .help = "as of this seq or checkpoint [now]"},
+    {.name = NULL},
+};
+
+static enum tide_code show_view(struct call *c, struct tide_err *err)
+{
+    const char *at = call_text(c, "at");
+    struct graph_view *v;
+    tide_session *session;
+    int64_t seq = 0;
+    enum tide_code code;
+
+    if (call_session(c, TIDE_SESSION_READ, &session, err) || (at && session_position(session, at, &seq, err)))
+        return err->code;
+    v = mem_zero(sizeof *v);
+    code = graph_view_read(session, seq, v, err);
+    if (!code)
+        call_reply(c, &shape_graph_view, v);
+    graph_view_done(v);
+    free(v);
+    return code;
+}
+
 const struct route graph_routes[] = {
     {HTTP_POST, "/graphs", "graph.upload", SCOPE_ADMIN, upload, "store a graph, under its digest", .body = graph_body,
      .answer = &shape_graph_stored, .status = 201},
@@ -140,5 +168,7 @@ const struct route graph_routes[] = {
      .answer = &shape_stored_graphs},
     {HTTP_GET, "/graphs/{digest}", "graph.get", SCOPE_READ, show, "one of them, as it is stored with a run",
      .type = "application/json"},
+    {HTTP_GET, "/sessions/{id}/graph", "session.graph", SCOPE_READ, show_view,
+     "the graph that it runs, and where that stands", view_query, .answer = &shape_graph_view},
     {.method = 0},
 };

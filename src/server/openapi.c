@@ -194,6 +194,13 @@ static void put_answers(struct json_out *o, const struct route *r)
     if (r->answer || r->type)
         put_content(o, r->answer ? "application/json" : r->type, r->answer);
     json_out_end(o, '}');
+    if (r->dry_run) {
+        json_out_key(o, STR("200"));
+        json_out_begin(o, '{');
+        json_out_kstr(o, STR("description"), str_from(r->dry_run->help));
+        put_content(o, "application/json", r->dry_run);
+        json_out_end(o, '}');
+    }
     json_out_key(o, STR("default"));
     json_out_begin(o, '{');
     json_out_kstr(o, STR("description"), str_from(shape_problem.help));
@@ -274,21 +281,28 @@ static void find_shape(void *arg, const struct route *r)
 {
     struct schemas *s = arg;
 
-    if (!s->first && r->answer == s->shape)
+    if (!s->first && (r->answer == s->shape || r->dry_run == s->shape))
         s->first = r;
 }
 
-static void put_shape(void *arg, const struct route *r)
+/* By the first route that has it. */
+static void put_schema(struct json_out *o, const struct route *r, const struct shape *shape)
 {
-    struct schemas s = {arg, r->answer, NULL};
+    struct schemas s = {o, shape, NULL};
 
-    if (!r->answer)
+    if (!shape)
         return;
     each_route(find_shape, &s);
     if (s.first != r)
         return;
-    json_out_key(s.o, str_from(r->answer->name));
-    shape_schema(s.o, r->answer);
+    json_out_key(o, str_from(shape->name));
+    shape_schema(o, shape);
+}
+
+static void put_shapes(void *arg, const struct route *r)
+{
+    put_schema(arg, r, r->answer);
+    put_schema(arg, r, r->dry_run);
 }
 
 static void put_components(struct json_out *o)
@@ -303,7 +317,7 @@ static void put_components(struct json_out *o)
     json_out_begin(o, '{');
     json_out_key(o, str_from(shape_problem.name));
     shape_schema(o, &shape_problem);
-    each_route(put_shape, o);
+    each_route(put_shapes, o);
     json_out_end(o, '}');
     json_out_end(o, '}');
 }

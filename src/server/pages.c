@@ -6,19 +6,35 @@
 
 #include "engine/session_next.h"
 #include "engine/shapes.h"
+#include "engine/store_position.h"
 #include "server/links.h"
 #include "server/server.h"
+
+static bool has_position(const void *data)
+{
+    return ((const struct session_page *)data)->position >= 0;
+}
 
 SHAPE(session_page, "Sessions, a page at a time.",
       {"sessions", SHAPE_STREAM, SHAPE_AT(struct session_page, sessions), 0, "those that were asked for",
        .of = &shape_session},
       {"next_cursor", SHAPE_TEXT, SHAPE_AT(struct session_page, next_cursor), SHAPE_NULLABLE,
-       "`after` of the next page; null: this is the last"});
+       "`after` of the next page; null: this is the last"},
+      {"position", SHAPE_INT, SHAPE_AT(struct session_page, position), SHAPE_NULLABLE,
+       "where the store ended before this was read: follow all sessions from there; null: it has no such order",
+       .has = has_position});
+
+static bool has_first(const void *data)
+{
+    return ((const struct event_page *)data)->first_seq > 0;
+}
 
 SHAPE(event_page, "Events of a log, a page at a time.",
       {"events", SHAPE_STREAM, SHAPE_AT(struct event_page, events), 0, "in order", .of = &shape_log_event},
       {"last_seq", SHAPE_INT, SHAPE_AT(struct event_page, last_seq), 0,
-       "`after` of the next page: the seq of the last of these"});
+       "`after` of the next page: the seq of the last of these; with filters, of the last that was looked at"},
+      {"first_seq", SHAPE_INT, SHAPE_AT(struct event_page, first_seq), SHAPE_NULLABLE,
+       "`before` of the page before it; null: there is none", .has = has_first});
 
 SHAPE(message_page, "Messages that no run has taken yet.",
       {"messages", SHAPE_STREAM, SHAPE_AT(struct message_page, messages), 0, "in the order in which they are taken",
@@ -84,6 +100,8 @@ enum tide_code call_reply_sessions(struct call *c, const struct tide_list_filter
                         .runs = runs,
                         .err = err};
 
+    if (store_position(l.store, &l.page.position, err))
+        return err->code;
     l.filter.after = call_text(c, "after");
     return call_reply_page(c, &shape_session_page, &l.page, &l.code);
 }

@@ -6,12 +6,13 @@
 #include "server/call.h"
 
 struct session_page {
+    int64_t position; /* -1: the store has none */
     struct shape_stream sessions;
     const char *next_cursor; /* NULL: the last page; may be set while the rows are written */
 };
 struct event_page {
     struct shape_stream events;
-    int64_t last_seq; /* of the last one; may be set while they are written */
+    int64_t first_seq, last_seq; /* as of struct log_page; may be set while they are written */
 };
 struct message_page {
     struct shape_stream messages;

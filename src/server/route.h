@@ -54,7 +54,8 @@ struct route {
     const struct shape *answer;       /* NULL: as `type` says */
     int status;                       /* of success [200] */
     unsigned flags;
-    const char *type; /* of the answer, where it has no shape */
+    const char *type;            /* of the answer, where it has no shape */
+    const struct shape *dry_run; /* what a request with dry_run is answered with, status 200; NULL: as any other */
 };
 
 extern const struct shape shape_problem;         /* what every failure is answered with */

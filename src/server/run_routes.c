@@ -212,6 +212,7 @@ static const struct field resume_body[] = {
     {.name = "reuse_effects", .type = FIELD_BOOL, .help = "with checkpoint: recorded effects answer"},
     {.name = "redo_effects", .type = FIELD_BOOL, .help = "with checkpoint: they may run again"},
     {.name = "set", .type = FIELD_OBJECT, .help = "of a graph: keys of its memory"},
+    {.name = "dry_run", .type = FIELD_BOOL, .help = "only what it would do, and every obstacle; nothing is written"},
     {.name = NULL},
 };
 
@@ -269,6 +270,46 @@ static enum tide_code check_options(struct call *c, tide_session *session, const
     return TIDE_OK;
 }
 
+/* ---- what it would do ---- */
+
+static bool has_entries(const char *const *list)
+{
+    return list && *list;
+}
+
+/* Of the store alone: nothing is started, and no settings of agents are needed. */
+static enum tide_code reply_plan(struct call *c, const struct order *o, struct tide_err *err)
+{
+    AUTO(resume_done) struct resume r = RESUME_INIT;
+    struct buf body = BUF_INIT(ANSWER_MAX);
+    enum tide_code code;
+
+    r.store = c->server->store;
+    r.config = c->server->opt.config;
+    r.ask = (struct resume_request){.id = o->session_id,
+                                    .token = o->token,
+                                    .input = o->input,
+                                    .has_reason = o->has_reason,
+                                    .ask_again = o->ask_again,
+                                    .retry = has_entries(o->retry) ? (const char **)o->retry : NULL,
+                                    .happened = has_entries(o->happened) ? (const char **)o->happened : NULL,
+                                    .now = o->now,
+                                    .accept_change = o->accept_change,
+                                    .dry_run = true,
+                                    .graph = {.checkpoint = o->checkpoint,
+                                              .fallback = o->fallback,
+                                              .rollback = (o->reuse_effects ? TIDE_ROLLBACK_REUSE_EFFECTS : 0u) |
+                                                          (o->redo_effects ? TIDE_ROLLBACK_REDO_EFFECTS : 0u)}};
+    buf_add_str(&r.memory, o->memory);
+    code = resume_session(&r, err);
+    if (code)
+        return code;
+    buf_add_str(&body, r.plan);
+    buf_add_char(&body, '\n');
+    call_reply_text(c, 200, "application/json", &body);
+    return TIDE_OK;
+}
+
 static enum tide_code resume(struct call *c, struct tide_err *err)
 {
     AUTO(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
@@ -299,6 +340,8 @@ static enum tide_code resume(struct call *c, struct tide_err *err)
     call_close_session(c);
     if (reason)
         o.input = buf_cstr(&answer);
+    if (call_on(c, "dry_run"))
+        return reply_plan(c, &o, err);
     return runner_run(c->server->runner, &o, answer_begun, c, err);
 }
 
@@ -308,7 +351,7 @@ const struct route run_routes[] = {
      "say something: the run goes on with it, or it is queued for whoever runs the session", .body = message_body,
      .answer = &shape_accepted, .status = 202},
     {HTTP_POST, ONE "/resume", "session.resume", SCOPE_WRITE, resume, "continue what was interrupted, failed or waits",
-     .body = resume_body, .answer = &shape_accepted, .status = 202},
+     .body = resume_body, .answer = &shape_accepted, .status = 202, .dry_run = &shape_plan},
     {HTTP_POST, ONE "/answer", "session.answer", SCOPE_ANSWER, resume, "answer what it waits for", .body = answer_body,
      .answer = &shape_accepted, .status = 202},
     {.method = 0},

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions as they are: lists, what one is and why it stands still, what was said, its log, its state at any position. */
 #include "engine/checkpoint_list.h"
+#include "engine/inbox.h"
 #include "engine/inspection.h"
+#include "engine/log_page.h"
 #include "engine/rollback.h"
+#include "engine/session_detail.h"
 #include "engine/session_next.h"
+#include "engine/session_overview.h"
 #include "engine/shapes.h"
+#include "engine/store_position.h"
 #include "engine/timeline.h"
-#include "engine/transcript.h"
+#include "engine/transcript_page.h"
+#include "engine/usage_series.h"
 #include "server/call.h"
 #include "server/links.h"
 #include "server/pages.h"
@@ -15,6 +21,7 @@
 
 #define LIST_MAX 1000
 #define EVENTS_MAX 1000
+#define PAGE_ENTRIES 50
 
 /* ---- the list ---- */
 
@@ -25,6 +32,9 @@ static const struct field list_query[] = {
     {.name = "kind", .type = FIELD_WORD, .help = "only of this kind", .words = SHAPE_KINDS},
     {.name = "agent", .type = FIELD_TEXT, .help = "only of this agent (name or id)"},
     {.name = "task_id", .type = FIELD_TEXT, .help = "only of this task"},
+    {.name = "text",
+     .type = FIELD_TEXT,
+     .help = "only those with each of these words in their id, title, agent, task_id or why, in upper or lower case"},
     {.name = "after", .type = FIELD_TEXT, .help = "continue behind the session with this cursor; lists by creation"},
     {.name = "since_ms", .type = FIELD_INT, .help = "only those that changed at or after this Unix time"},
     {.name = "limit", .type = FIELD_INT, .help = "at most so many", .min = 1, .max = LIST_MAX},
@@ -39,6 +49,7 @@ static enum tide_code list_sessions(struct call *c, struct tide_err *err)
                                             .agent = call_text(c, "agent"),
                                             .task_id = call_text(c, "task_id"),
                                             .since_ms = call_int(c, "since_ms", 0),
+                                            .text = call_text(c, "text"),
                                             .kind = kind ? (enum tide_session_kind)tide_session_kind_from(kind) : 0};
 
     return call_reply_sessions(c, &filter, false, err);
@@ -59,60 +70,101 @@ static enum tide_code resolve_prefix(struct call *c, struct tide_err *err)
     return TIDE_OK;
 }
 
-/* ---- one ---- */
+/* ---- what waits for a person ---- */
 
-struct showing {
-    struct call *c;
-    const struct tide_usage *usage;
-    const struct json *state;
-    int64_t since_ms;
+static const struct field inbox_query[] = {
+    {.name = "after", .type = FIELD_TEXT, .help = "continue behind this cursor"},
+    {.name = "limit", .type = FIELD_INT, .help = "at most so many [50]", .min = 1, .max = LIST_MAX},
+    {.name = NULL},
 };
 
-static int reply_detail(void *arg, const struct tide_session_info *info)
+struct replying {
+    struct call *c;
+    enum tide_code code;
+};
+
+static void reply_inbox(void *arg, const struct inbox *inbox)
 {
-    const struct showing *s = arg;
-    const struct json *metadata = json_get(json_get(s->state, STR("session")), STR("metadata"));
-    const struct json *dir = json_get(json_get(s->state, STR("session")), STR("working_dir"));
+    struct replying *r = arg;
 
-    char etag[32];
-
-    snprintf(etag, sizeof etag, "\"%lld\"", (long long)info->last_seq);
-    call_field(s->c, "ETag", etag);
-    call_reply(s->c, &shape_session_detail,
-               &(struct session_detail){
-                   .row = {*info, link_of},
-                   .working_dir = dir ? json_source(dir) : STR(""),
-                   .provider = str_from(info->provider),
-                   .metadata = metadata ? json_source(metadata) : STR(""),
-                   .checkpoints_enabled = true,
-                   .total_checkpoints = json_get_int(json_get(s->state, STR("ledger")), STR("checkpoints"), 0),
-                   .usage = *s->usage,
-               });
-    return 0;
+    r->code = call_reply_page(r->c, &shape_inbox, inbox, inbox->code);
 }
 
-static enum tide_code parse_state(struct call *c, tide_session *session, struct tide_text *text, struct json **ret,
-                                  struct tide_err *err)
+static enum tide_code show_inbox(struct call *c, struct tide_err *err)
 {
-    static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 16};
+    struct inbox_request request = {.after = call_text(c, "after"),
+                                    .limit = call_int(c, "limit", 50),
+                                    .max_bytes = ANSWER_MAX / 4,
+                                    .diff = c->caller.scopes & SCOPE_ANSWER,
+                                    .command = link_of};
+    struct replying r = {.c = c};
 
-    return tide_session_get_state(session, 0, text, err)
-               ? err->code
-               : json_parse(c->arena, (struct str){text->ptr, text->len}, &limits, ret, NULL, err);
+    if (store_position(c->server->store, &request.position, err) ||
+        inbox_show(c->server->store, &request, reply_inbox, &r, err))
+        return err->code;
+    return r.code;
+}
+
+/* ---- one ---- */
+
+static void put_etag(struct call *c, const struct tide_session_info *info)
+{
+    call_field(c, "ETag", arena_printf(c->arena, "\"%lld\"", (long long)info->last_seq));
+}
+
+static void reply_detail(void *arg, const struct session_detail *detail)
+{
+    struct call *c = arg;
+
+    put_etag(c, &detail->row.info);
+    call_reply(c, &shape_session_detail, detail);
 }
 
 static enum tide_code show_session(struct call *c, struct tide_err *err)
 {
     tide_session *session;
-    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
-    struct tide_usage usage = {0};
-    struct json *state = NULL;
 
-    if (call_session(c, TIDE_SESSION_READ, &session, err) || parse_state(c, session, &text, &state, err) ||
-        tide_session_get_usage(session, 0, &usage, err))
-        return err->code;
-    return session_show_next(session, reply_detail, &(struct showing){.c = c, .usage = &usage, .state = state}, err);
+    return call_session(c, TIDE_SESSION_READ, &session, err)
+               ? err->code
+               : session_show_detail(session, link_of, reply_detail, c, err);
 }
+
+static const struct field page_query[] = {
+    {.name = "limit",
+     .type = FIELD_INT,
+     .help = "about so many entries of its transcript [50]",
+     .min = 1,
+     .max = LIST_MAX},
+    {.name = NULL},
+};
+
+static void reply_overview(void *arg, const struct session_overview *overview)
+{
+    struct replying *r = arg;
+
+    put_etag(r->c, &overview->session.row.info);
+    r->code = call_reply_page(r->c, &shape_session_overview, overview, overview->code);
+}
+
+static enum tide_code show_page(struct call *c, struct tide_err *err)
+{
+    struct overview_request request = {.limit = call_int(c, "limit", PAGE_ENTRIES),
+                                       .max_bytes = ANSWER_MAX / 4,
+                                       .diff = c->caller.scopes & SCOPE_ANSWER,
+                                       .command = link_of};
+    struct replying r = {.c = c};
+    tide_session *session;
+
+    if (store_position(c->server->store, &request.position, err) || call_session(c, TIDE_SESSION_READ, &session, err) ||
+        session_overview_show(c->server->store, session, &request, reply_overview, &r, err))
+        return err->code;
+    return r.code;
+}
+
+struct showing {
+    struct call *c;
+    int64_t since_ms;
+};
 
 static int reply_why(void *arg, const struct tide_session_info *info)
 {
@@ -143,6 +195,23 @@ static enum tide_code show_usage(struct call *c, struct tide_err *err)
         tide_session_get_usage(session, seq, &usage, err))
         return err->code;
     call_reply(c, &shape_usage, &usage);
+    return TIDE_OK;
+}
+
+static const struct field series_query[] = {
+    {.name = "points", .type = FIELD_INT, .help = "at most so many [200]", .min = 1, .max = LIST_MAX},
+    {.name = NULL},
+};
+
+static enum tide_code show_series(struct call *c, struct tide_err *err)
+{
+    AUTO(usage_series_done) struct usage_series s = {.at = NULL};
+    tide_session *session;
+
+    if (call_session(c, TIDE_SESSION_READ, &session, err) ||
+        usage_series_read(session, (size_t)call_int(c, "points", 200), &s, err))
+        return err->code;
+    call_reply(c, &shape_usage_series, &s);
     return TIDE_OK;
 }
 
@@ -177,6 +246,13 @@ static enum tide_code show_state(struct call *c, struct tide_err *err)
 static const struct field log_query[] = {
     {.name = "after", .type = FIELD_INT, .help = "events behind this seq"},
     {.name = "to", .type = FIELD_INT, .help = "up to this seq"},
+    {.name = "before", .type = FIELD_INT, .help = "the last ones before this seq, in order"},
+    {.name = "kinds",
+     .type = FIELD_TEXT,
+     .help = "only events of these kinds, separated by commas; run. stands for all that begin so"},
+    {.name = "text",
+     .type = FIELD_TEXT,
+     .help = "only events with each of these words in their kind or data, in upper or lower case"},
     {.name = "inherited", .type = FIELD_BOOL, .help = "of a fork: also what it shares with its parents"},
     {.name = "limit", .type = FIELD_INT, .help = "at most so many", .min = 1, .max = EVENTS_MAX},
     {.name = NULL},
@@ -185,45 +261,43 @@ static const struct field log_query[] = {
 struct reading {
     tide_session *session;
     struct json_out *o;
-    unsigned flags;
-    int64_t left, to;
+    struct log_page log;
     struct event_page page;
     enum tide_code code;
     struct tide_err *err;
 };
 
-static int put_event(void *arg, const struct tide_event *e)
+static enum tide_code put_event(void *arg, const struct tide_event *e, struct tide_err *err)
 {
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
-    struct reading *p = arg;
 
-    if (p->left-- == 0 || p->o->buf->len > ANSWER_MAX / 2)
-        return 1;
-    p->code = tide_event_write_json(e, &text, p->err);
-    if (p->code)
-        return 1;
-    json_out_raw(p->o, (struct str){text.ptr, text.len});
-    p->page.last_seq = e->seq;
-    return 0;
+    if (tide_event_write_json(e, &text, err))
+        return err->code;
+    json_out_raw(((const struct reading *)arg)->o, (struct str){text.ptr, text.len});
+    return TIDE_OK;
 }
 
 static void write_events(struct json_out *o, void *arg)
 {
     struct reading *p = arg;
-    enum tide_code code = TIDE_OK;
 
     p->o = o;
-    if (p->page.last_seq < INT64_MAX)
-        code = tide_session_read(p->session, p->flags, p->page.last_seq + 1, p->to, put_event, p, p->err);
-    p->code = code ? code : p->code;
+    p->code = log_page_read(p->session, &p->log, put_event, p, p->err);
+    p->page.first_seq = p->log.first_seq;
+    p->page.last_seq = p->log.last_seq;
 }
 
 static enum tide_code show_log(struct call *c, struct tide_err *err)
 {
-    struct reading p = {.flags = call_on(c, "inherited") ? TIDE_READ_INHERITED : 0,
-                        .left = call_int(c, "limit", EVENTS_MAX),
-                        .to = call_int(c, "to", 0),
-                        .page = {{write_events, &p}, call_int(c, "after", 0)},
+    struct reading p = {.log = {.after = call_int(c, "after", 0),
+                                .to = call_int(c, "to", 0),
+                                .before = call_int(c, "before", 0),
+                                .limit = call_int(c, "limit", EVENTS_MAX),
+                                .max_bytes = ANSWER_MAX / 2,
+                                .inherited = call_on(c, "inherited"),
+                                .kinds = call_list(c, "kinds"),
+                                .text = call_text(c, "text")},
+                        .page = {.events = {write_events, &p}},
                         .err = err};
 
     if (call_session(c, TIDE_SESSION_READ, &p.session, err))
@@ -233,8 +307,20 @@ static enum tide_code show_log(struct call *c, struct tide_err *err)
 
 /* ---- views of it ---- */
 
+static const struct field transcript_query[] = {
+    {.name = "before", .type = FIELD_INT, .help = "the last entries before this seq"},
+    {.name = "after", .type = FIELD_INT, .help = "the first entries behind this seq"},
+    {.name = "limit",
+     .type = FIELD_INT,
+     .help = "about so many [50; all, where neither before nor after is given]",
+     .min = 1,
+     .max = LIST_MAX},
+    {.name = NULL},
+};
+
 struct entries {
     tide_session *session;
+    struct transcript_page *page; /* NULL: all */
     struct json_out *json;
     enum tide_code code;
     struct tide_err *err;
@@ -251,21 +337,39 @@ static void write_entries(struct json_out *o, void *arg)
     struct entries *e = arg;
 
     e->json = o;
-    e->code = transcript_read(e->session, NULL, put_entry, e, e->err);
+    e->code = e->page ? transcript_page_read(e->session, e->page, put_entry, e, e->err)
+                      : transcript_read(e->session, NULL, put_entry, e, e->err);
 }
 
 static enum tide_code show_transcript(struct call *c, struct tide_err *err)
 {
-    tide_session *session;
     const struct tide_session_info *info;
-    struct entries e = {.err = err};
+    struct transcript_page page = {.after = call_int(c, "after", -1),
+                                   .before = call_int(c, "before", 0),
+                                   .limit = call_int(c, "limit", 0),
+                                   .max_bytes = ANSWER_MAX / 4};
+    struct entries e = {.page = page.after < 0 && !page.before && !page.limit ? NULL : &page, .err = err};
+    struct transcript_shown shown = {.entries = {write_entries, &e}};
 
-    if (call_session(c, TIDE_SESSION_READ, &session, err) || tide_session_get_info(session, &info, err))
+    page.forward = page.after >= 0;
+    page.after = page.forward ? page.after : 0;
+    page.limit = page.limit ? page.limit : PAGE_ENTRIES;
+    if (call_session(c, TIDE_SESSION_READ, &e.session, err) ||
+        (e.page && transcript_page_find(e.session, &page, err)) || tide_session_get_info(e.session, &info, err))
         return err->code;
-    e.session = session;
-    return call_reply_page(c, &shape_transcript, &(struct transcript_shown){info->id, info->title, {write_entries, &e}},
-                           &e.code);
+    shown.session_id = arena_text(c->arena, info->id);
+    shown.title = arena_text(c->arena, info->title);
+    shown.entries_before = page.entries_before;
+    shown.entries_after = page.entries_after;
+    return call_reply_page(c, &shape_transcript, &shown, &e.code);
 }
+
+static const struct field timeline_query[] = {
+    {.name = "from", .type = FIELD_INT, .help = "a part: from this seq on"},
+    {.name = "to", .type = FIELD_INT, .help = "a part: up to this seq"},
+    {.name = "whole", .type = FIELD_BOOL, .help = "the whole log, however long it is [at most 20000 events of it]"},
+    {.name = NULL},
+};
 
 static enum tide_code show_timeline(struct call *c, struct tide_err *err)
 {
@@ -275,7 +379,8 @@ static enum tide_code show_timeline(struct call *c, struct tide_err *err)
 
     if (call_session(c, TIDE_SESSION_READ, &session, err))
         return err->code;
-    code = timeline_read(session, NULL, &t, err);
+    code = call_on(c, "whole") ? timeline_read(session, NULL, &t, err)
+                               : timeline_read_part(session, call_int(c, "from", 0), call_int(c, "to", 0), &t, err);
     if (!code)
         call_reply(c, &shape_timeline, &t);
     timeline_done(&t);
@@ -352,20 +457,26 @@ const struct route session_routes[] = {
      .answer = &shape_session_page},
     {HTTP_GET, "/resolve", "session.resolve", SCOPE_READ, resolve_prefix, "the one session whose id begins so",
      resolve_query, .answer = &shape_resolved},
+    {HTTP_GET, "/inbox", "session.inbox", SCOPE_READ, show_inbox, "what waits for a person, oldest first", inbox_query,
+     .answer = &shape_inbox},
     {HTTP_GET, "/sessions/{id}", "session.get", SCOPE_READ, show_session, "what a session is, and where it stands",
      .answer = &shape_session_detail},
+    {HTTP_GET, "/sessions/{id}/page", "session.page", SCOPE_READ, show_page, "all that a page of it begins with",
+     page_query, .answer = &shape_session_overview},
     {HTTP_GET, "/sessions/{id}/why", "session.why", SCOPE_READ, show_why, "why it stands as it does, and what moves it",
      .answer = &shape_why},
     {HTTP_GET, "/sessions/{id}/usage", "session.usage", SCOPE_READ, show_usage, "tokens and cost", usage_query,
      .answer = &shape_usage},
+    {HTTP_GET, "/sessions/{id}/usage/series", "session.usage.series", SCOPE_READ, show_series,
+     "tokens and cost over time", series_query, .answer = &shape_usage_series},
     {HTTP_GET, "/sessions/{id}/state", "session.state", SCOPE_READ, show_state,
      "its state, now or at any earlier position", at_query, .answer = &shape_state},
     {HTTP_GET, "/sessions/{id}/log", "session.log", SCOPE_READ, show_log, "its events, a page at a time", log_query,
      .answer = &shape_event_page},
     {HTTP_GET, "/sessions/{id}/transcript", "session.transcript", SCOPE_READ, show_transcript,
-     "the conversation as people read it", .answer = &shape_transcript},
+     "the conversation as people read it, all of it or a page", transcript_query, .answer = &shape_transcript},
     {HTTP_GET, "/sessions/{id}/timeline", "session.timeline", SCOPE_READ, show_timeline,
-     "its runs, steps, waits and interruptions over time", .answer = &shape_timeline},
+     "its runs, steps, waits and interruptions over time", timeline_query, .answer = &shape_timeline},
     {HTTP_GET, "/sessions/{id}/verify", "session.verify", SCOPE_READ, transfer_verify,
      "read every event and check the chain", .answer = &shape_verification},
     {HTTP_GET, "/sessions/{id}/checkpoints", "checkpoint.list", SCOPE_READ, list_checkpoints, "list its checkpoints",

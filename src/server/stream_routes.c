@@ -115,30 +115,12 @@ static const struct field all_query[] = {
     {.name = NULL},
 };
 
-/* "a,b" to a list in the arena; NULL: not given. */
-static const char *const *split_list(struct call *c, const char *name)
-{
-    const char *text = call_text(c, name);
-    const char **list;
-    size_t n = 1;
-
-    if (!text)
-        return NULL;
-    for (const char *p = text; *p; p++)
-        n += *p == ',';
-    list = arena_zero(c->arena, (n + 1) * sizeof *list);
-    n = 0;
-    for (const char *p = text; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
-        list[n++] = arena_printf(c->arena, "%.*s", (int)strcspn(p, ","), p);
-    return list;
-}
-
 static enum tide_code follow(struct call *c, const char *session_id, struct tide_err *err)
 {
     struct follow what = {.session_id = session_id,
                           .after = call_int(c, "after", -1),
-                          .kinds = split_list(c, "kinds"),
-                          .sessions = session_id ? NULL : split_list(c, "session_ids"),
+                          .kinds = call_list(c, "kinds"),
+                          .sessions = session_id ? NULL : call_list(c, "session_ids"),
                           .task_id = session_id ? NULL : call_text(c, "task_id"),
                           .caller = c->caller};
     struct str last = http_field(c->http, "Last-Event-ID");

@@ -187,13 +187,13 @@ enum tide_code notify_record(struct store *store, const struct notification *n, 
 
 /* ---- whose ---- */
 
-static int take_live(void *arg, const struct head *head, int64_t wake_ms)
+static int take_live(void *arg, const struct store_entry *entry, int64_t wake_ms)
 {
     struct notify_list *list = arg;
 
     (void)wake_ms;
     MEM_ROOM(list->ids, list->n, list->cap);
-    memcpy(list->ids[list->n++], head->id, sizeof head->id);
+    memcpy(list->ids[list->n++], entry->head->id, sizeof entry->head->id);
     return 0;
 }
 

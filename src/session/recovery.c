@@ -50,13 +50,13 @@ struct recovering {
     struct tide_err damaged; /* the first session that could not be read */
 };
 
-static int take_live(void *arg, const struct head *head, int64_t wake_ms)
+static int take_live(void *arg, const struct store_entry *entry, int64_t wake_ms)
 {
     struct recovering *m = arg;
 
     MEM_ROOM(m->found, m->found_n, m->found_cap);
     m->found[m->found_n].wake_ms = wake_ms;
-    memcpy(m->found[m->found_n++].id, head->id, sizeof head->id);
+    memcpy(m->found[m->found_n++].id, entry->head->id, sizeof entry->head->id);
     return 0;
 }
 

@@ -187,6 +187,12 @@ enum tide_code session_resolve(struct store *store, struct str prefix, char ret_
 typedef int session_state_fn(void *arg, const struct head *head, const struct state *state);
 /* Deletes it, unless anything was appended behind `seq`: TIDE_CONFLICT. */
 enum tide_code session_delete_at(struct store *store, const char *id, int64_t seq, struct tide_err *err) MUST_CHECK;
+/*
+ * As tide_session_list() gives them, in no order: those that nobody runs, and that wait or were interrupted. The cost is theirs, not that of
+ * all sessions. One whose record is damaged is passed over.
+ */
+enum tide_code session_list_live(struct store *store, tide_session_info_fn *fn, void *arg, struct tide_err *err)
+    MUST_CHECK;
 enum tide_code session_each(struct store *store, session_state_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 
 /*

@@ -2,9 +2,11 @@
 /* The sessions of a store: finding by prefix, listing with filters, showing one, deleting. */
 #include <inttypes.h>
 
+#include "base/word_search.h"
 #include "session/session.h"
 #include "session/session_file.h"
 #include "session/status.h"
+#include "session/usage_json.h"
 #include "store/origin.h"
 
 enum tide_code session_take_id(struct str id, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
@@ -106,6 +108,7 @@ static void fill_run(struct tide_session_info *ret, const struct run *r)
     ret->question = r->question;
     ret->resume_token_id = r->token_id;
     ret->wait_since_seq = r->since_seq;
+    ret->wait_since_ms = r->since_ms;
     ret->deadline_ms = r->deadline_ms;
     ret->on_deadline = r->on_deadline ? r->on_deadline : r->deadline_ms ? TIDE_ON_DEADLINE_INTERRUPT : 0;
     ret->default_answer = r->default_answer;
@@ -132,6 +135,7 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
     ret->created_ms = session_created_ms(s, h);
     fill_run(ret, r);
     ret->queued_messages = s->ledger.queued;
+    ret->usage = usage_of(&s->ledger);
     ret->title = info_or_null(a, s, "title");
     ret->agent = info_or_null(a, s, "agent");
     ret->agent_id = info_or_null(a, s, "agent_id");
@@ -167,6 +171,7 @@ struct listing {
     enum tide_code code;
     struct tide_err *err;
     struct arena arena;
+    struct word_search words; /* of filter.text */
     /* With filter.after: whether it was met. One that was deleted since is not: what is older than it was goes on from there. */
     char after_id[TIDE_ID_SIZE];
     int64_t after_ms;
@@ -202,6 +207,14 @@ static bool in_time(const struct tide_list_filter *f, const struct tide_session_
            (!f->until_ms || (info->updated_ms && info->updated_ms < f->until_ms));
 }
 
+static bool has_words(struct listing *l, const struct tide_session_info *info)
+{
+    const struct str texts[] = {str_from(info->id), str_from(info->title), str_from(info->agent),
+                                str_from(info->task_id), str_from(info->why)};
+
+    return word_search_finds(&l->words, texts, sizeof texts / sizeof texts[0]);
+}
+
 /* Hands it out. Non-zero: that was the last. */
 static int list_one(struct listing *l, const struct head *h, struct tide_session_info *info, const struct status *st)
 {
@@ -209,7 +222,8 @@ static int list_one(struct listing *l, const struct head *h, struct tide_session
 
     if ((f->status && !status_matches(st, f->status)) ||
         (f->agent && !same(info->agent, f->agent) && !same(info->agent_id, f->agent)) ||
-        (f->task_id && !same(info->task_id, f->task_id)) || (f->kind && info->kind != f->kind) || !in_time(f, info))
+        (f->task_id && !same(info->task_id, f->task_id)) || (f->kind && info->kind != f->kind) || !in_time(f, info) ||
+        !has_words(l, info))
         return 0;
     snprintf(info->cursor, sizeof info->cursor, "%" PRId64 ".%s", h->created_ms, info->id);
     l->n++;
@@ -367,16 +381,37 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
     }
     if (own.after && own.order != TIDE_LIST_BY_CREATION)
         return tide_fail(err, TIDE_INVALID, "a list in the order of changes has no cursor");
+    word_search_init(&l.words, own.text);
     code = own.order == TIDE_LIST_BY_CHANGE ? list_by_change(&l, err) : store_list(l.store, NULL, list_entry, &l, err);
     if (!code && !l.code && own.after && !l.behind) {
         l.behind = true;
         code = store_list(l.store, NULL, list_entry, &l, err);
     }
     arena_done(&l.arena);
+    word_search_done(&l.words);
     return code ? code : l.code;
 }
 
 /* ---- for whoever looks at many ---- */
+
+static int list_live(void *arg, const struct store_entry *entry, int64_t wake_ms)
+{
+    (void)wake_ms;
+    return list_entry(arg, entry);
+}
+
+enum tide_code session_list_live(struct store *store, tide_session_info_fn *fn, void *arg, struct tide_err *err)
+{
+    static const struct tide_list_filter all = {.size = sizeof all};
+    struct listing l = {.store = store, .filter = &all, .fn = fn, .arg = arg, .err = err, .arena = ARENA_INIT};
+    int64_t next_ms;
+    enum tide_code code = store_live(store, INT64_MAX, list_live, &l, &next_ms, err);
+
+    arena_done(&l.arena);
+    if (code == TIDE_CORRUPT) /* one that is damaged is in nobody else's way */
+        code = TIDE_OK;
+    return code ? code : l.code;
+}
 
 struct each {
     struct listing listing;

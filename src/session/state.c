@@ -69,6 +69,21 @@ static void extend_span(struct content *c, int64_t seq)
     last->from = last->to = seq;
 }
 
+bool content_has(const struct content *c, int64_t seq)
+{
+    size_t low = 0, high = c->span_count; /* they are in order */
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (c->spans[middle].to < seq)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < c->span_count && c->spans[low].from <= seq;
+}
+
 enum { LEDGER = 1, CONTENT = 2 };
 
 static bool has_info(const struct kind *k)

@@ -221,6 +221,9 @@ struct str info_text(struct arena *a, const struct info *info, struct str key);
 /* When a session was made, where its description says so (another program made it); 0: it does not. */
 int64_t info_created_ms(const struct info *info);
 
+/* Whether an event is part of it: in one of its spans, of whichever session of the line that it is forked from. */
+bool content_has(const struct content *c, int64_t seq);
+
 /* state_util: small setters that own their memory. */
 void text_set(char **slot, struct str s); /* an empty slice clears it */
 void map_set_text(struct map *m, struct str key, struct str value);

@@ -54,15 +54,16 @@ enum tide_code lease_read(struct files_store *s, const char *id, struct files_le
     AUTO(arena_done) struct arena a = ARENA_INIT;
     char path[FILES_PATH], name[TIDE_ID_SIZE + 8];
     struct json *v = NULL;
+    struct tide_err why;
     struct str named;
     enum tide_code code;
 
     *ret = (struct files_lease){0};
     lease_name(name, id);
     files_path(s, path, "live", name, "");
-    code = lease_look(s, id, path, &a, &v, err);
-    if (code)
-        return code == TIDE_NOT_FOUND ? TIDE_OK : code;
+    code = lease_look(s, id, path, &a, &v, &why);
+    if (code) /* that there is none is no error: nothing is left of it for who looks at *err */
+        return code == TIDE_NOT_FOUND ? TIDE_OK : tide_err_copy(err, &why);
     named = json_get_text(&a, v, STR("session_id"));
     if (named.len && !str_eq(named, str_from(id)))
         return TIDE_OK;

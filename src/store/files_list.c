@@ -447,6 +447,7 @@ enum tide_code files_live(struct store *store, int64_t until_ms, store_live_fn *
     struct files_store *s = files_of(store);
     AUTO(ids_done) struct ids ids = {0};
     AUTO(mem_freep) struct waiting *list = NULL;
+    struct arena a = ARENA_INIT;
     struct tide_err damage = {0};
     int64_t next = INT64_MAX;
     enum tide_code code;
@@ -469,8 +470,15 @@ enum tide_code files_live(struct store *store, int64_t until_ms, store_live_fn *
     code = code ? code : find_left(s, &ids, &list, &n, err);
     if (n)
         qsort(list, n, sizeof *list, oldest_first);
-    for (size_t i = 0; !code && !stop && i < n; i++)
-        stop = fn(arg, &list[i].h, list[i].wake) != 0;
+    for (size_t i = 0; !code && !stop && i < n; i++) {
+        struct store_entry entry = {.head = &list[i].h};
+        struct tide_err known = {0};
+
+        arena_reset(&a);
+        add_known(s, &entry, &known, &a);
+        stop = fn(arg, &entry, list[i].wake) != 0;
+    }
+    arena_done(&a);
     *ret_next_ms = next == INT64_MAX ? 0 : next;
     return code || stop || !damage.code ? code : tide_err_copy(err, &damage);
 }

@@ -446,6 +446,7 @@ static const struct store_ops ops = {
     .checkpoints = sqlite_checkpoints,
     .checkpoint_seq = sqlite_checkpoint_seq,
     .read_all = sqlite_read_all,
+    .last_position = sqlite_last_position,
     .snapshot = sqlite_snapshot,
     .list = sqlite_list,
     .live = sqlite_live,

@@ -299,7 +299,15 @@ int lease_holder(struct sqlite_store *s, struct conn *c, int64_t boot, bool *ret
 void db_proof(struct origin_proof *out, sqlite3_stmt *st, int column);
 bool db_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int column); /* false when it is not one */
 /* What a row of ST_HEAD and its like says and proves. */
-enum { HEAD_BOOT = 13, HEAD_IN_LIVE = 22, HEAD_WAKE = 25, HEAD_PROOF = 26, HEAD_LIVE_SID = 27 /* ST_LIVE only */ };
+enum {
+    HEAD_BOOT = 13,
+    HEAD_SUMMARY = 15,
+    HEAD_IN_LIVE = 22,
+    HEAD_SUMMARY_CHECK = 24,
+    HEAD_WAKE = 25,
+    HEAD_PROOF = 26,
+    HEAD_LIVE_SID = 27 /* ST_LIVE only */
+};
 enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct whead *ret, struct tide_err *err) MUST_CHECK;
 /* The same, and for a reader who holds it. */
 enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct whead *ret,
@@ -359,6 +367,7 @@ enum tide_code sqlite_read(struct store *, const struct head *, int64_t from, in
                            struct tide_err *err);
 enum tide_code sqlite_read_all(struct store *, int64_t after, uint64_t max, struct head *ret_session,
                                store_event_fn *fn, void *arg, struct tide_err *err);
+enum tide_code sqlite_last_position(struct store *, int64_t *ret_position, struct tide_err *err);
 
 /* sqlite_checkpoints.c */
 enum tide_code sqlite_checkpoints(struct store *, const struct head *, bool deleted, int64_t to, store_event_fn *fn,
@@ -376,6 +385,8 @@ int64_t session_check(const struct sqlite_store *s, const struct whead *w, bool 
 int64_t live_check(const struct sqlite_store *s, const struct whead *w);
 int64_t live_check_2(const struct sqlite_store *s, const struct whead *w); /* up to version 2 */
 int64_t summary_check(const struct sqlite_store *s, const struct whead *w, struct str summary);
+/* Of the row of a head, in the arena; empty where it is behind the log, or damaged. */
+struct str head_summary(const struct sqlite_store *s, struct arena *a, sqlite3_stmt *st, const struct whead *w);
 
 /* sqlite_live.c: what recovery has to look at. */
 enum tide_code sqlite_live(struct store *, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,

@@ -87,6 +87,15 @@ int64_t summary_check(const struct sqlite_store *s, const struct whead *w, struc
     return digest_short(s->row_key, c.bytes, c.n);
 }
 
+struct str head_summary(const struct sqlite_store *s, struct arena *a, sqlite3_stmt *st, const struct whead *w)
+{
+    struct str summary = arena_dup(a, db_text(st, HEAD_SUMMARY));
+
+    if (summary.len && summary_check(s, w, summary) != sqlite3_column_int64(st, HEAD_SUMMARY_CHECK))
+        summary.len = 0; /* a damaged cache: the log answers */
+    return summary;
+}
+
 /* A row that says so without having been hidden by us would be missed nowhere. There are next to none. */
 static enum tide_code prove_hidden(struct sqlite_store *s, struct conn *c, struct tide_err *err)
 {
@@ -144,9 +153,7 @@ static enum tide_code list_piece(struct sqlite_store *s, struct conn *c, struct 
         code = head_from_row(s, c, st, &row->w, err);
         if (!code && (row->w.hidden || row->w.sid >= (n ? rows[n - 1].w.sid : before)))
             code = db_fail(s, c, SQLITE_CORRUPT, err, "list sessions");
-        row->summary = arena_dup(a, db_text(st, 15));
-        if (row->summary.len && summary_check(s, &row->w, row->summary) != sqlite3_column_int64(st, 24))
-            row->summary.len = 0; /* a damaged cache: the log answers */
+        row->summary = head_summary(s, a, st, &row->w);
         n++;
     }
     sqlite3_reset(st);

@@ -8,6 +8,11 @@
 
 #define LIVE_PIECE 256
 
+struct live_row {
+    struct whead w;
+    struct str summary; /* in the arena of the scan */
+};
+
 struct looked_up {
     bool alive;
     char who[160];
@@ -21,8 +26,9 @@ struct live_scan {
     bool more;
     struct map holders; /* bytes of the boot -> struct looked_up */
     struct tide_err damage;
-    struct whead *rows;
+    struct live_row *rows;
     size_t n;
+    struct arena arena; /* of the piece that was read last */
 };
 
 static const struct looked_up *holder_of(struct live_scan *l, int64_t boot, int *ret_rc)
@@ -41,7 +47,9 @@ static const struct looked_up *holder_of(struct live_scan *l, int64_t boot, int 
 /* Keeps the row when it is to be looked at. */
 static int take_row(struct live_scan *l, sqlite3_stmt *st)
 {
-    struct whead *row = &l->rows[l->n];
+    struct live_row *kept = &l->rows[l->n];
+    struct whead *row = &kept->w;
+    size_t before = l->n;
     const struct looked_up *holder;
     struct tide_err err;
     int rc = SQLITE_OK;
@@ -61,6 +69,8 @@ static int take_row(struct live_scan *l, sqlite3_stmt *st)
     } else if (row->wake < l->next) {
         l->next = row->wake;
     }
+    if (l->n > before)
+        kept->summary = head_summary(l->s, &l->arena, st, row);
     return rc;
 }
 
@@ -72,6 +82,7 @@ static enum tide_code read_piece(struct live_scan *l, struct tide_err *err)
     sqlite3_bind_int64(st, 1, l->after);
     sqlite3_bind_int64(st, 2, LIVE_PIECE);
     l->n = 0;
+    arena_reset(&l->arena);
     while (rc == SQLITE_OK && (rc = db_step(l->c, st)) == SQLITE_ROW) {
         l->after = sqlite3_column_int64(st, HEAD_LIVE_SID);
         rc = take_row(l, st);
@@ -94,7 +105,8 @@ static enum tide_code scan_live(struct live_scan *l, store_live_fn *fn, void *ar
         code = read_piece(l, err);
         db_reader_done(l->s, l->c);
         for (size_t i = 0; !code && !stop && i < l->n; i++)
-            stop = fn(arg, &l->rows[i].h, l->rows[i].wake) != 0;
+            stop = fn(arg, &(struct store_entry){.head = &l->rows[i].w.h, .summary = l->rows[i].summary},
+                      l->rows[i].w.wake) != 0;
     } while (!code && !stop && l->more);
     return code || stop || !l->damage.code ? code : tide_err_copy(err, &l->damage);
 }
@@ -102,12 +114,13 @@ static enum tide_code scan_live(struct live_scan *l, store_live_fn *fn, void *ar
 enum tide_code sqlite_live(struct store *store, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
                            struct tide_err *err)
 {
-    AUTO(mem_freep) struct whead *rows = mem_array(LIVE_PIECE, sizeof *rows);
+    AUTO(mem_freep) struct live_row *rows = mem_array(LIVE_PIECE, sizeof *rows);
     struct live_scan l = {
         .s = sqlite_of(store), .until = until_ms, .next = INT64_MAX, .after = INT64_MIN, .rows = rows};
     enum tide_code code = scan_live(&l, fn, arg, err);
 
     map_done(&l.holders, free);
+    arena_done(&l.arena);
     *ret_next_ms = l.next == INT64_MAX ? 0 : l.next;
     return code;
 }

@@ -417,3 +417,24 @@ enum tide_code sqlite_read_all(struct store *store, int64_t after, uint64_t max,
     arena_done(&a);
     return code ? code : gaps_check(s, &gaps, err);
 }
+
+enum tide_code sqlite_last_position(struct store *store, int64_t *ret, struct tide_err *err)
+{
+    struct sqlite_store *s = sqlite_of(store);
+    struct conn *c = NULL;
+    enum tide_code code = db_reader(s, &c, err);
+    sqlite3_stmt *st;
+    int rc;
+
+    if (code)
+        return code;
+    st = db_stmt(c, ST_MAX_POS);
+    rc = db_step(c, st);
+    if (rc == SQLITE_ROW)
+        *ret = sqlite3_column_int64(st, 0);
+    else
+        code = db_fail(s, c, rc, err, "read the last position");
+    sqlite3_reset(st);
+    db_reader_done(s, c);
+    return code;
+}

@@ -81,7 +81,7 @@ static bool is_complete(const struct store_ops *o)
            o->checkpoint_seq && o->snapshot && o->list && o->live && o->resolve && o->info && o->check && o->rebuild &&
            o->settle && o->change && !o->prove == !(o->can & STORE_PROVES) &&
            !o->foreign_rest == !(o->can & STORE_FOREIGN) && !o->read_all == !(o->can & STORE_POSITIONS) &&
-           !o->compact == !(o->can & STORE_COMPACTS);
+           !o->last_position == !(o->can & STORE_POSITIONS) && !o->compact == !(o->can & STORE_COMPACTS);
 }
 
 enum tide_code store_open(const char *url, const struct tide_store_options *opt, struct env *env,

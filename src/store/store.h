@@ -110,7 +110,7 @@ struct store_entry {
 };
 typedef int store_entry_fn(void *arg, const struct store_entry *entry);
 
-typedef int store_live_fn(void *arg, const struct head *head, int64_t wake_ms); /* non-zero stops */
+typedef int store_live_fn(void *arg, const struct store_entry *entry, int64_t wake_ms); /* non-zero stops */
 
 struct store_check {
     tide_progress_fn *progress;
@@ -198,6 +198,9 @@ struct store_ops {
      * before each fn. */
     enum tide_code (*read_all)(struct store *, int64_t after, uint64_t max, struct head *ret_session,
                                store_event_fn *fn, void *arg, struct tide_err *err);
+
+    /* STORE_POSITIONS. Up to where events have positions: everything that comes later has a higher one. Never falls. */
+    enum tide_code (*last_position)(struct store *, int64_t *ret_position, struct tide_err *err);
 
     /*
      * The newest snapshot with seq <= to that is whole and belongs to this log; *ret_seq 0 when there is none. Never one
@@ -358,6 +361,8 @@ enum tide_code store_checkpoint_seq(struct store *store, const struct head *head
 /* TIDE_INVALID without STORE_POSITIONS. */
 enum tide_code store_read_all(struct store *store, int64_t after, uint64_t max, struct head *ret_session,
                               store_event_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
+/* TIDE_INVALID without STORE_POSITIONS. */
+enum tide_code store_last_position(struct store *store, int64_t *ret_position, struct tide_err *err) MUST_CHECK;
 enum tide_code store_snapshot(struct store *store, const struct head *head, int64_t to, struct buf *ret_data,
                               int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
 enum tide_code store_list(struct store *store, const struct head *forks_of, store_entry_fn *fn, void *arg,

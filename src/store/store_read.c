@@ -175,6 +175,16 @@ enum tide_code store_read_all(struct store *s, int64_t after, uint64_t max, stru
     return code;
 }
 
+enum tide_code store_last_position(struct store *s, int64_t *ret, struct tide_err *err)
+{
+    enum tide_code code;
+
+    if (!store_can(s, STORE_POSITIONS))
+        return tide_fail(err, TIDE_INVALID, "'%s' has no order over all sessions", s->url);
+    AGAIN(s, code, s->ops->last_position(s, ret, err));
+    return code;
+}
+
 /* ---- sessions -------------------------------------------------------------------------------------------------------- */
 
 /* Sessions come in no order that could be gone on from: those that were handed out are remembered, and left out. */
@@ -198,11 +208,11 @@ static int hand_entry(void *arg, const struct store_entry *e)
     return is_new(l, e->head->id) ? l->entry(l->arg, e) : 0;
 }
 
-static int hand_live(void *arg, const struct head *h, int64_t wake_ms)
+static int hand_live(void *arg, const struct store_entry *e, int64_t wake_ms)
 {
     struct listing *l = arg;
 
-    return is_new(l, h->id) ? l->live(l->arg, h, wake_ms) : 0;
+    return is_new(l, e->head->id) ? l->live(l->arg, e, wake_ms) : 0;
 }
 
 enum tide_code store_list(struct store *s, const struct head *forks_of, store_entry_fn *fn, void *arg,

@@ -66,7 +66,8 @@ def what_a_person_sets_counts_until_it_is_taken_back():
 def a_task_may_be_there_before_its_sessions():
     a = s.api("PUT", "/tasks/new%20one%2F7", {"state": "TODO"})
     want((a.status, a.json["task_id"], a.json["sessions"]), (200, "new one/7", 0))
-    want(s.api("GET", "/tasks/new%20one%2F7/sessions").json, {"sessions": [], "next_cursor": None})
+    page = s.api("GET", "/tasks/new%20one%2F7/sessions").json
+    want((page["sessions"], page["next_cursor"]), ([], None))
     s.session(task_id="new one/7")
     want(task("new%20one%2F7").json["sessions"], 1)
 

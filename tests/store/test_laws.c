@@ -624,9 +624,9 @@ static void prove_finds_what_others_changed_where_that_is_declared(void **state)
     buf_done(&seen.bodies);
 }
 
-static int due(void *arg, const struct head *head, int64_t wake_ms)
+static int due(void *arg, const struct store_entry *entry, int64_t wake_ms)
 {
-    snprintf(arg, 100, "%s@%d", head->id, (int)wake_ms);
+    snprintf(arg, 100, "%s@%d", entry->head->id, (int)wake_ms);
     return 0;
 }
 

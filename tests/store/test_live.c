@@ -18,19 +18,19 @@ struct handed {
     int n, stop_at;
 };
 
-static int hand(void *arg, const struct head *h, int64_t wake_ms)
+static int hand(void *arg, const struct store_entry *e, int64_t wake_ms)
 {
     struct handed *out = arg;
     size_t n = strlen(out->text);
 
-    snprintf(out->text + n, sizeof out->text - n, "%s%s@%lld", n ? " " : "", h->id, (long long)wake_ms);
-    out->held |= h->held;
-    out->alive |= h->holder_alive;
+    snprintf(out->text + n, sizeof out->text - n, "%s%s@%lld", n ? " " : "", e->head->id, (long long)wake_ms);
+    out->held |= e->head->held;
+    out->alive |= e->head->holder_alive;
     if (out->write_to) /* no transaction is open */
         OK(write_to(
             out->write_to,
-            &(struct write){.id = h->id, .flags = BATCH_ACQUIRE | BATCH_RELEASE, .n = 1, .expect = STORE_ANY_SEQ}, NULL,
-            &err));
+            &(struct write){.id = e->head->id, .flags = BATCH_ACQUIRE | BATCH_RELEASE, .n = 1, .expect = STORE_ANY_SEQ},
+            NULL, &err));
     return ++out->n == out->stop_at;
 }
 
@@ -321,9 +321,9 @@ static void a_callback_can_stop_it(void **state)
     assert_string_equal(out.text, "a@0 b@0");
 }
 
-static int count(void *arg, const struct head *h, int64_t wake_ms)
+static int count(void *arg, const struct store_entry *e, int64_t wake_ms)
 {
-    (void)h, (void)wake_ms;
+    (void)e, (void)wake_ms;
     ++*(int64_t *)arg;
     return 0;
 }

@@ -564,9 +564,9 @@ static void a_damaged_session_is_in_nobody_elses_way(void **state)
     tide_store_close(s);
 }
 
-static int note_id(void *arg, const struct head *h, int64_t wake_ms)
+static int note_id(void *arg, const struct store_entry *e, int64_t wake_ms)
 {
-    buf_addf(arg, "%s@%lld ", h->id, (long long)wake_ms);
+    buf_addf(arg, "%s@%lld ", e->head->id, (long long)wake_ms);
     return 0;
 }
 

@@ -49,12 +49,13 @@ struct handed {
     char text[200];
 };
 
-static int hand(void *arg, const struct head *h, int64_t wake_ms)
+static int hand(void *arg, const struct store_entry *e, int64_t wake_ms)
 {
     struct handed *out = arg;
     size_t n = strlen(out->text);
 
-    snprintf(out->text + n, sizeof out->text - n, "%s@%lld%s ", h->id, (long long)wake_ms, h->held ? " held" : "");
+    snprintf(out->text + n, sizeof out->text - n, "%s@%lld%s ", e->head->id, (long long)wake_ms,
+             e->head->held ? " held" : "");
     return 0;
 }
 

@@ -84,7 +84,7 @@ static void show_text(void *arg, const struct session_detail *detail)
               arena_printf(v->arena, "%" PRId64 "%s%s", detail->total_checkpoints,
                            info->resume_from_checkpoint_id ? ", resumes from " : "",
                            info->resume_from_checkpoint_id ? info->resume_from_checkpoint_id : ""));
-    field_usage(out, v, &detail->usage);
+    field_usage(out, v, &detail->row.info.usage);
     out_field(out, "agent", info->agent);
     out_field(out, "agent id", info->agent_id);
     out_field(out, "task", info->task_id);

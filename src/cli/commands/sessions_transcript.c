@@ -192,7 +192,9 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         return err->code;
     p.session = session;
     if (cli->out.json) {
-        out_shape(&cli->out, &shape_transcript, &(struct transcript_shown){info->id, info->title, {write_entries, &p}});
+        out_shape(
+            &cli->out, &shape_transcript,
+            &(struct transcript_shown){.session_id = info->id, .title = info->title, .entries = {write_entries, &p}});
         return p.code;
     }
     if (!format || strcmp(format, "text") == 0) {
