@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// One session: how it stands and what moves it, then its conversation, timeline, graph, checkpoints, log, usage; and its state as of any
+// moment that is clicked (`?at=`), beside whatever is shown.
+import { lazy, Suspense } from 'react';
+import { useSession, type SessionLive } from '../model/session_page';
+import { go, withParams, type Place } from '../place';
+import { Composer } from '../session/composer';
+import { Conversation } from '../session/conversation';
+import { SessionHead } from '../session/head';
+import { Empty, Failure, Link, Loading, Tabs } from '../ui/parts';
+import './session.css';
+
+const Checkpoints = lazy(() => import('../session/checkpoints'));
+const GraphView = lazy(() => import('../session/graph'));
+const Log = lazy(() => import('../session/log'));
+const Raw = lazy(() => import('../session/raw'));
+const StateAt = lazy(() => import('../session/state_at'));
+const Timeline = lazy(() => import('../session/timeline'));
+const UsageView = lazy(() => import('../session/usage'));
+
+export interface TabProps {
+    id: string;
+    live: SessionLive;
+    place: Place;
+    at: number | null;              /* the moment that is looked at */
+    pick: (seq: number | null) => void;
+}
+
+/* What a session of a kind has; the panels of a workspace would be rows like these. */
+const tabs: { id: string; label: string; kinds?: string[]; page: React.ComponentType<TabProps> }[] = [
+    { id: 'conversation', label: 'Conversation', page: Conversation },
+    { id: 'timeline', label: 'Timeline', page: Timeline },
+    { id: 'graph', label: 'Graph', kinds: ['graph'], page: GraphView },
+    { id: 'checkpoints', label: 'Checkpoints', page: Checkpoints },
+    { id: 'log', label: 'Log', page: Log },
+    { id: 'usage', label: 'Usage', page: UsageView },
+    { id: 'raw', label: 'Raw', page: Raw },
+];
+
+export default function Session({ id, place }: { id: string; place: Place }) {
+    const live = useSession(id);
+    const kind = live.page?.session.kind ?? null;
+    const shown = tabs.filter(t => !t.kinds || (kind && t.kinds.includes(kind)));
+    const wanted = place.params.get('tab');
+    const first = kind === 'graph' ? 'graph' : 'conversation';
+    const tab = shown.find(t => t.id === wanted) ?? shown.find(t => t.id === first) ?? shown[0];
+    const asked = Number(place.params.get('at'));
+    const at = Number.isSafeInteger(asked) && asked > 0 ? asked : null;
+    const pick = (seq: number | null) => go(withParams(place, { at: seq === null ? null : String(seq) }), 'replace');
+
+    if (live.isGone) return <Empty title="This session was deleted"><p>Somebody deleted it while you looked.</p><Link to="/" className="button">All sessions</Link></Empty>;
+    if (live.error && !live.page) return <><Link to="/">All sessions</Link><Failure error={live.error} retry={live.read} /></>;
+    if (!live.page || !tab) return <Loading what={`Reading ${id}`} />;
+    return (
+        <>
+            <SessionHead live={live} place={place} />
+            <Tabs label="Views of the session" tabs={shown.map(t => ({ id: t.id, label: t.label, count: t.id === 'checkpoints' ? live.page?.session.total_checkpoints : undefined }))} current={tab.id} onPick={next => go(withParams(place, { tab: next === first ? null : next }))} />
+            <div className={`session-body ${at === null ? '' : 'with-side'}`}>
+                <section role="tabpanel" id={`panel-${tab.id}`} aria-labelledby={`tab-${tab.id}`} className="session-main">
+                    <Suspense fallback={<Loading what="Reading" />}><tab.page id={id} live={live} place={place} at={at} pick={pick} /></Suspense>
+                    {tab.id === 'conversation' && <Composer id={id} live={live} isWanted={place.params.has('write')} />}
+                </section>
+                {at !== null && <Suspense fallback={<Loading what="Reading the state" />}><StateAt id={id} at={Math.min(at, live.lastSeq || at)} lastSeq={live.lastSeq} pick={pick} /></Suspense>}
+            </div>
+        </>
+    );
+}
