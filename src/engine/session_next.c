@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "graph/resume_next.h"
+#include "session/session.h"
 
 struct next_call {
     tide_store *store; /* of a list */
@@ -58,14 +59,23 @@ static int on_listed(void *arg, const struct tide_session_info *info)
     return stop;
 }
 
-enum tide_code session_list_next(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
-                                 void *arg, struct tide_err *err)
+enum tide_code session_list_next_part(tide_store *store, const struct tide_list_filter *filter, int64_t look,
+                                      tide_session_info_fn *fn, void *arg, char ret_looked[NEXT_CURSOR_SIZE],
+                                      struct tide_err *err)
 {
     struct next_call c = {.store = store, .arena = ARENA_INIT, .fn = fn, .arg = arg};
-    enum tide_code code = tide_session_list(store, filter, on_listed, &c, err);
+    enum tide_code code = session_list_part(store, filter, look, on_listed, &c, ret_looked, err);
 
     arena_done(&c.arena);
     return code;
+}
+
+enum tide_code session_list_next(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
+                                 void *arg, struct tide_err *err)
+{
+    char looked[NEXT_CURSOR_SIZE];
+
+    return session_list_next_part(store, filter, 0, fn, arg, looked, err);
 }
 
 enum tide_code session_show_next(tide_session *session, tide_session_info_fn *fn, void *arg, struct tide_err *err)

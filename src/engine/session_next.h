@@ -13,6 +13,11 @@
 
 enum tide_code session_list_next(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
                                  void *arg, struct tide_err *err) MUST_CHECK;
+/* Looks at so many sessions at most: as of session_list_part(). */
+#define NEXT_CURSOR_SIZE sizeof(((struct tide_session_info *)0)->cursor)
+enum tide_code session_list_next_part(tide_store *store, const struct tide_list_filter *filter, int64_t look,
+                                      tide_session_info_fn *fn, void *arg, char ret_looked[NEXT_CURSOR_SIZE],
+                                      struct tide_err *err) MUST_CHECK;
 enum tide_code session_show_next(tide_session *session, tide_session_info_fn *fn, void *arg, struct tide_err *err)
     MUST_CHECK;
 

@@ -60,7 +60,8 @@ struct listing {
     struct tide_list_filter filter;
     struct session_page page;
     struct json_out *o;
-    int64_t left;
+    int64_t left, look;
+    char looked[NEXT_CURSOR_SIZE];
     bool runs, more; /* only runs; one behind the page was found */
     char cursor[sizeof((struct tide_session_info *)0)->cursor];
     enum tide_code code;
@@ -86,8 +87,8 @@ static void write_sessions(struct json_out *o, void *arg)
     struct listing *l = arg;
 
     l->o = o;
-    l->code = session_list_next(l->store, &l->filter, put_session, l, l->err);
-    l->page.next_cursor = l->more ? l->cursor : NULL;
+    l->code = session_list_next_part(l->store, &l->filter, l->look, put_session, l, l->looked, l->err);
+    l->page.next_cursor = l->more ? l->cursor : l->looked[0] ? l->looked : NULL;
 }
 
 enum tide_code call_reply_sessions(struct call *c, const struct tide_list_filter *filter, bool runs,
@@ -97,6 +98,7 @@ enum tide_code call_reply_sessions(struct call *c, const struct tide_list_filter
                         .filter = *filter,
                         .page.sessions = {write_sessions, &l},
                         .left = call_int(c, "limit", 50),
+                        .look = call_int(c, "look", 0),
                         .runs = runs,
                         .err = err};
 

@@ -38,6 +38,10 @@ static const struct field list_query[] = {
     {.name = "after", .type = FIELD_TEXT, .help = "continue behind the session with this cursor; lists by creation"},
     {.name = "since_ms", .type = FIELD_INT, .help = "only those that changed at or after this Unix time"},
     {.name = "limit", .type = FIELD_INT, .help = "at most so many", .min = 1, .max = LIST_MAX},
+    {.name = "look",
+     .type = FIELD_INT,
+     .help = "look at so many sessions at most: the page may have fewer, and not be the last [all]",
+     .min = 1},
     {.name = NULL},
 };
 

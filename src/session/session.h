@@ -188,6 +188,15 @@ typedef int session_state_fn(void *arg, const struct head *head, const struct st
 /* Deletes it, unless anything was appended behind `seq`: TIDE_CONFLICT. */
 enum tide_code session_delete_at(struct store *store, const char *id, int64_t seq, struct tide_err *err) MUST_CHECK;
 /*
+ * tide_session_list() that looks at so many sessions at most (0: all): *ret_looked is the cursor of the last one then, from which the
+ * caller goes on; "" when all were looked at, or `fn` stopped.
+ */
+#define LIST_CURSOR_SIZE sizeof(((struct tide_session_info *)0)->cursor)
+enum tide_code session_list_part(tide_store *store, const struct tide_list_filter *filter, int64_t look,
+                                 tide_session_info_fn *fn, void *arg, char ret_looked[LIST_CURSOR_SIZE],
+                                 struct tide_err *err) MUST_CHECK;
+
+/*
  * As tide_session_list() gives them, in no order: those that nobody runs, and that wait or were interrupted. The cost is theirs, not that of
  * all sessions. One whose record is damaged is passed over.
  */

@@ -176,6 +176,8 @@ struct listing {
     char after_id[TIDE_ID_SIZE];
     int64_t after_ms;
     bool behind, met;
+    int64_t look; /* how many are still looked at; 0: all */
+    char *looked; /* where that ended */
 };
 
 static bool read_cursor(struct listing *l)
@@ -264,15 +266,21 @@ static int list_damaged(struct listing *l, const struct store_entry *entry)
     return list_one(l, h, &info, &st);
 }
 
-static int list_entry(void *arg, const struct store_entry *entry)
+/* Texts stand in a summary as they are, unless something in it is escaped: where one is not, the rest need not be read. */
+static bool lacks(struct str summary, const char *text)
 {
-    struct listing *l = arg;
+    return text && summary.len && !memmem(summary.ptr, summary.len, text, strlen(text)) &&
+           !memchr(summary.ptr, '\\', summary.len);
+}
+
+static int look_at_entry(struct listing *l, const struct store_entry *entry)
+{
     AUTO(state_freep) struct state *s = NULL;
     struct tide_session_info info;
     struct status st;
     char resume_from[TIDE_ID_SIZE];
 
-    if (is_passed(l, entry->head))
+    if (lacks(entry->summary, l->filter->task_id) || lacks(entry->summary, l->filter->agent))
         return 0;
     l->code = entry_state(l, entry, &s);
     if (!l->code)
@@ -291,6 +299,20 @@ static int list_entry(void *arg, const struct store_entry *entry)
     derive_status(&st, l->store, entry->head, s, entry->head->holder_alive);
     fill_info(&l->arena, entry->head, s, &st, resume_from, &info);
     return list_one(l, entry->head, &info, &st);
+}
+
+static int list_entry(void *arg, const struct store_entry *entry)
+{
+    struct listing *l = arg;
+
+    if (is_passed(l, entry->head))
+        return 0;
+    if (look_at_entry(l, entry))
+        return 1;
+    if (!l->look || --l->look > 0)
+        return 0;
+    snprintf(l->looked, LIST_CURSOR_SIZE, "%" PRId64 ".%s", entry->head->created_ms, entry->head->id);
+    return 1;
 }
 
 /* ---- by when they changed ---- */
@@ -357,15 +379,22 @@ static enum tide_code list_by_change(struct listing *l, struct tide_err *err)
     return code;
 }
 
-enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
-                                 void *arg, struct tide_err *err)
+enum tide_code session_list_part(tide_store *store, const struct tide_list_filter *filter, int64_t look,
+                                 tide_session_info_fn *fn, void *arg, char ret_looked[LIST_CURSOR_SIZE],
+                                 struct tide_err *err)
 {
     struct tide_list_filter own;
-    struct listing l = {.store = store_of(store), .filter = &own, .fn = fn, .arg = arg, .arena = ARENA_INIT};
+    struct listing l = {.store = store_of(store),
+                        .filter = &own,
+                        .fn = fn,
+                        .arg = arg,
+                        .arena = ARENA_INIT,
+                        .look = look,
+                        .looked = ret_looked,
+                        .err = err};
     enum tide_code code;
 
-    ERR_LOCAL(err);
-    l.err = err;
+    ret_looked[0] = '\0';
     if (SIZED_READ(&own, tide_list_filter, filter, err))
         return err->code;
     if (l.filter->status && !status_word_known(l.filter->status)) {
@@ -382,7 +411,8 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
     if (own.after && own.order != TIDE_LIST_BY_CREATION)
         return tide_fail(err, TIDE_INVALID, "a list in the order of changes has no cursor");
     word_search_init(&l.words, own.text);
-    code = own.order == TIDE_LIST_BY_CHANGE ? list_by_change(&l, err) : store_list(l.store, NULL, list_entry, &l, err);
+    code = own.order == TIDE_LIST_BY_CHANGE ? list_by_change(&l, err)
+                                            : store_list_from(l.store, str_from(l.after_id), list_entry, &l, err);
     if (!code && !l.code && own.after && !l.behind) {
         l.behind = true;
         code = store_list(l.store, NULL, list_entry, &l, err);
@@ -390,6 +420,15 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
     arena_done(&l.arena);
     word_search_done(&l.words);
     return code ? code : l.code;
+}
+
+enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
+                                 void *arg, struct tide_err *err)
+{
+    char looked[LIST_CURSOR_SIZE];
+
+    ERR_LOCAL(err);
+    return session_list_part(store, filter, 0, fn, arg, looked, err);
 }
 
 /* ---- for whoever looks at many ---- */

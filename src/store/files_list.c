@@ -266,8 +266,17 @@ static void look_again(struct files_store *s, const struct rows *rows, size_t fr
     pthread_mutex_unlock(&s->mu);
 }
 
-enum tide_code files_list(struct store *store, const struct head *forks_of, store_entry_fn *fn, void *arg,
-                          struct tide_err *err)
+static size_t begin_with(const struct rows *rows, struct str id)
+{
+    size_t i = 0;
+
+    while (i < rows->n && !str_eq(str_from(rows->at[i].id), id))
+        i++;
+    return i < rows->n ? i : 0;
+}
+
+enum tide_code files_list(struct store *store, const struct head *forks_of, struct str from, store_entry_fn *fn,
+                          void *arg, struct tide_err *err)
 {
     struct files_store *s = files_of(store);
     struct rows rows = {.s = s, .forks_of = forks_of ? forks_of->id : NULL};
@@ -281,7 +290,7 @@ enum tide_code files_list(struct store *store, const struct head *forks_of, stor
     pthread_mutex_unlock(&s->mu);
     if (rows.n)
         qsort(rows.at, rows.n, sizeof *rows.at, newest_first);
-    for (size_t i = 0; !code && !stop && i < rows.n; i++) {
+    for (size_t i = from.len ? begin_with(&rows, from) : 0; !code && !stop && i < rows.n; i++) {
         struct tide_err damage = {0};
         struct store_entry entry = {.summary = {"", 0}};
         struct head h;

@@ -395,7 +395,7 @@ enum tide_code files_checkpoint_seq(struct store *, const struct head *, struct 
                                     struct tide_err *err);
 enum tide_code files_snapshot(struct store *, const struct head *, int64_t to, struct buf *ret_data, int64_t *ret_seq,
                               struct tide_err *err);
-enum tide_code files_list(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg,
+enum tide_code files_list(struct store *, const struct head *forks_of, struct str from, store_entry_fn *fn, void *arg,
                           struct tide_err *err);
 enum tide_code files_live(struct store *, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
                           struct tide_err *err);

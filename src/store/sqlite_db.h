@@ -376,7 +376,7 @@ enum tide_code sqlite_checkpoint_seq(struct store *, const struct head *, struct
                                      struct tide_err *err);
 
 /* sqlite_list.c: the directory. */
-enum tide_code sqlite_list(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg,
+enum tide_code sqlite_list(struct store *, const struct head *forks_of, struct str from, store_entry_fn *fn, void *arg,
                            struct tide_err *);
 enum tide_code sqlite_resolve(struct store *, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
                               size_t *ret_n, struct tide_err *);

@@ -165,8 +165,23 @@ static enum tide_code list_piece(struct sqlite_store *s, struct conn *c, struct 
     return code;
 }
 
-enum tide_code sqlite_list(struct store *store, const struct head *forks_of, store_entry_fn *fn, void *arg,
-                           struct tide_err *err)
+/* A row of another number would only begin elsewhere. */
+static int64_t begin_with(struct conn *c, struct str id)
+{
+    sqlite3_stmt *st = db_stmt(c, ST_HEAD);
+    int64_t before = INT64_MAX;
+
+    if (!id.len)
+        return before;
+    sqlite3_bind_text(st, 1, id.ptr, (int)id.len, SQLITE_STATIC);
+    if (db_step(c, st) == SQLITE_ROW)
+        before = sqlite3_column_int64(st, 0) + 1;
+    sqlite3_reset(st);
+    return before;
+}
+
+enum tide_code sqlite_list(struct store *store, const struct head *forks_of, struct str from, store_entry_fn *fn,
+                           void *arg, struct tide_err *err)
 {
     struct sqlite_store *s = sqlite_of(store);
     AUTO(mem_freep) struct listed *rows = mem_array(LIST_PIECE, sizeof *rows);
@@ -185,6 +200,7 @@ enum tide_code sqlite_list(struct store *store, const struct head *forks_of, sto
         n = 0;
         arena_reset(&a);
         code = before == INT64_MAX ? prove_hidden(s, c, err) : TIDE_OK;
+        before = before == INT64_MAX ? begin_with(c, from) : before;
         if (!code && forks_of && !parent.sid)
             code = head_again(s, c, forks_of, &parent, err);
         code = code ? code : list_piece(s, c, &a, before, parent.sid, rows, &n, err);

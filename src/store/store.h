@@ -209,8 +209,11 @@ struct store_ops {
     enum tide_code (*snapshot)(struct store *, const struct head *, int64_t to, struct buf *ret_data, int64_t *ret_seq,
                                struct tide_err *err);
 
-    /* All sessions, newest first; or only the forks of one. */
-    enum tide_code (*list)(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg,
+    /*
+     * All sessions, newest first; or only the forks of one. `from`: may begin with the session of this id, where that is found at once;
+     * empty, or of none that is there: with the newest.
+     */
+    enum tide_code (*list)(struct store *, const struct head *forks_of, struct str from, store_entry_fn *fn, void *arg,
                            struct tide_err *err);
 
     /*
@@ -367,6 +370,8 @@ enum tide_code store_snapshot(struct store *store, const struct head *head, int6
                               int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
 enum tide_code store_list(struct store *store, const struct head *forks_of, store_entry_fn *fn, void *arg,
                           struct tide_err *err) MUST_CHECK;
+enum tide_code store_list_from(struct store *store, struct str from, store_entry_fn *fn, void *arg,
+                               struct tide_err *err) MUST_CHECK;
 enum tide_code store_live(struct store *store, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
                           struct tide_err *err) MUST_CHECK;
 enum tide_code store_resolve(struct store *store, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,

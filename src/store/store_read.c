@@ -215,8 +215,8 @@ static int hand_live(void *arg, const struct store_entry *e, int64_t wake_ms)
     return is_new(l, e->head->id) ? l->live(l->arg, e, wake_ms) : 0;
 }
 
-enum tide_code store_list(struct store *s, const struct head *forks_of, store_entry_fn *fn, void *arg,
-                          struct tide_err *err)
+static enum tide_code list_all(struct store *s, const struct head *forks_of, struct str from, store_entry_fn *fn,
+                               void *arg, struct tide_err *err)
 {
     struct listing l = {.entry = fn, .arg = arg};
     enum tide_code code;
@@ -224,10 +224,21 @@ enum tide_code store_list(struct store *s, const struct head *forks_of, store_en
 
     do {
         l.later = tries > 0;
-        code = s->ops->list(s, forks_of, hand_entry, &l, err);
+        code = s->ops->list(s, forks_of, from, hand_entry, &l, err);
     } while (store_retry(s->env, code, &tries));
     map_done(&l.told, NULL);
     return code;
+}
+
+enum tide_code store_list(struct store *s, const struct head *forks_of, store_entry_fn *fn, void *arg,
+                          struct tide_err *err)
+{
+    return list_all(s, forks_of, STR(""), fn, arg, err);
+}
+
+enum tide_code store_list_from(struct store *s, struct str from, store_entry_fn *fn, void *arg, struct tide_err *err)
+{
+    return list_all(s, NULL, from, fn, arg, err);
 }
 
 enum tide_code store_live(struct store *s, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,

@@ -523,6 +523,13 @@ def lists_are_searched_and_say_what_was_spent():
     want(found("nowhere"), [])
     want([r["session_id"] for r in get("/sessions?text=may%20W3%20go%20on")["sessions"]], ["w3"])
     want([r["session_id"] for r in get("/sessions?text=may%20w3%20status&status=waiting")["sessions"]], [])
+    got, after, pages = [], "", 0
+    while after is not None:
+        page = get("/sessions?text=needle&look=3" + (after and "&after=" + after))
+        got, after, pages = got + [r["title"] for r in page["sessions"]], page["next_cursor"], pages + 1
+    n = len(get("/sessions?limit=1000")["sessions"])
+    want((got, n // 3 <= pages <= n // 3 + 1), (["Über die Gezeiten"], True))
+    want(s.api("GET", "/sessions?look=0").status, 400)
     page = get("/sessions?limit=1")
     want(page["position"] is None if FILES else page["position"] > 0, True)
     usage = {r["session_id"]: r["usage"] for r in get("/sessions?limit=1000")["sessions"]}

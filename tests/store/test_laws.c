@@ -87,6 +87,30 @@ static void without_positions_a_stream_over_all_sessions_is_refused_by_name(void
     assert_int_equal(p.n, store_kind()->positions ? 5 : 0);
 }
 
+static void what_comes_later_is_behind_the_last_position(void **state)
+{
+    struct fixture *f = *state;
+    struct positions p = {0, 0};
+    int64_t last = -1, later = -1;
+    struct head h;
+
+    if (!store_kind()->positions) {
+        SAYS(TIDE_INVALID, "all sessions", store_last_position(f->store, &last, &err));
+        return;
+    }
+    OK(store_last_position(f->store, &last, &err));
+    assert_int_equal(last, 0);
+    create_free(f->store, "a", 3);
+    OK(store_last_position(second(f), &last, &err));
+    create_free(f->store, "b", 2);
+    OK(store_read_all(f->store, last, 0, &h, rising, &p, &err));
+    assert_int_equal(p.n, 2);
+    OK(store_last_position(f->store, &last, &err));
+    OK(write_to(f->store, &(struct write){.id = "b", .flags = BATCH_DELETE}, NULL, &err));
+    OK(store_last_position(f->store, &later, &err)); /* it never falls */
+    assert_int_equal(later, last);
+}
+
 static int stop_at_5(void *arg, const struct event *ev)
 {
     ++*(int64_t *)arg;
@@ -139,6 +163,22 @@ static void list_is_newest_first(void **state)
     h = head_of(f->store, "a");
     OK(store_list(f->store, &h, collect, &forks, &err));
     assert_string_equal(forks.text, "c");
+}
+
+static void a_list_may_begin_with_a_session(void **state)
+{
+    struct fixture *f = *state;
+    struct ids from_b = {""}, from_none = {""}, from_x = {""};
+
+    create_free(f->store, "a", 1);
+    create_free(f->store, "b", 1);
+    create_free(f->store, "c", 1);
+    OK(store_list_from(second(f), STR("b"), collect, &from_b, &err));
+    assert_string_equal(from_b.text, "b a");
+    OK(store_list_from(f->store, STR(""), collect, &from_none, &err));
+    assert_string_equal(from_none.text, "c b a");
+    OK(store_list_from(f->store, STR("x"), collect, &from_x, &err));
+    assert_string_equal(from_x.text, "c b a");
 }
 
 static void a_summary_is_shown_only_while_it_is_not_behind(void **state)
@@ -626,7 +666,7 @@ static void prove_finds_what_others_changed_where_that_is_declared(void **state)
 
 static int due(void *arg, const struct store_entry *entry, int64_t wake_ms)
 {
-    snprintf(arg, 100, "%s@%d", entry->head->id, (int)wake_ms);
+    snprintf(arg, 100, "%s@%d=%.*s", entry->head->id, (int)wake_ms, STR_ARG(entry->summary));
     return 0;
 }
 
@@ -642,13 +682,14 @@ static void live_hands_out_what_is_due_and_says_when_to_look_again(void **state)
 
     create_free(f->store, "no", 1);
     stays.id = "now";
+    stays.summary = "S";
     stays.wake = 10;
     OK(write_to(f->store, &stays, NULL, &err));
     stays.id = "later";
     stays.wake = 30;
     OK(write_to(f->store, &stays, NULL, &err));
     OK(store_live(second(f), 20, due, got, &next, &err));
-    assert_string_equal(got, "now@10");
+    assert_string_equal(got, "now@10=S");
     assert_int_equal(next, 30);
 }
 
@@ -769,8 +810,10 @@ static void a_kind_of_store_that_is_not_known_is_refused(void **state)
     X(head, held_names_the_holder)                                                                                     \
     X(read_all, positions_rise_and_are_never_used_again)                                                               \
     X(read_all, without_positions_a_stream_over_all_sessions_is_refused_by_name)                                       \
+    X(last_position, what_comes_later_is_behind_the_last_position)                                                     \
     X(read, read_gives_the_range_in_order)                                                                             \
     X(list, list_is_newest_first)                                                                                      \
+    X(list, a_list_may_begin_with_a_session)                                                                           \
     X(list, a_summary_is_shown_only_while_it_is_not_behind)                                                            \
     X(resolve, resolve_finds_by_prefix)                                                                                \
     X(snapshot, a_snapshot_is_never_ahead_of_the_log_or_of_another_history)                                            \
@@ -806,6 +849,7 @@ static void every_slot_has_a_law_and_is_there_unless_a_capability_says_otherwise
     } optional[] = {{offsetof(struct store_ops, prove), STORE_PROVES},
                     {offsetof(struct store_ops, foreign_rest), STORE_FOREIGN},
                     {offsetof(struct store_ops, read_all), STORE_POSITIONS},
+                    {offsetof(struct store_ops, last_position), STORE_POSITIONS},
                     {offsetof(struct store_ops, compact), STORE_COMPACTS}};
     struct fixture *f = *state;
     const struct store_ops *ops = f->store->ops;
