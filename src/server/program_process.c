@@ -16,8 +16,6 @@
 #include "base/mem.h"
 #include "engine/shapes.h"
 
-#define REQUEST_FD 4
-#define TOKEN_FD 3
 #define EXIT_NOT_STARTED 127
 
 /* What is asked, for the process: not in its arguments, where others could read it. -1: it cannot be sent. */
@@ -81,8 +79,26 @@ static enum tide_code read_report(const struct program_process *p, int fd, struc
     return code;
 }
 
+/*
+ * Two descriptors of the process's end of the socket, by which it is asked and gives a token away. They keep the numbers that they have
+ * here: any fixed ones may be in use, as by the key of origin.
+ */
+struct passed {
+    int request, token;
+    char request_text[16], token_text[16];
+};
+
+static bool pass_descriptors(int request, struct passed *ret)
+{
+    ret->request = request;
+    ret->token = fcntl(request, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    snprintf(ret->request_text, sizeof ret->request_text, "%d", ret->request);
+    snprintf(ret->token_text, sizeof ret->token_text, "%d", ret->token);
+    return ret->token >= 0;
+}
+
 /* Only async-signal-safe calls between fork and exec. It is in a session of its own: what ends this server does not reach it. */
-static void become_command(const char *const *argv, const char *dir, int request, const sigset_t *mask)
+static void become_command(const char *const *argv, const char *dir, const struct passed *fds, const sigset_t *mask)
 {
     int null = open("/dev/null", O_RDWR);
 
@@ -90,12 +106,8 @@ static void become_command(const char *const *argv, const char *dir, int request
     setsid();
     if (null < 0 || dup2(null, STDIN_FILENO) != STDIN_FILENO || dup2(STDERR_FILENO, STDOUT_FILENO) != STDOUT_FILENO)
         _exit(EXIT_NOT_STARTED);
-    if (request == TOKEN_FD)
-        request = dup(request);
-    if (dup2(request, REQUEST_FD) != REQUEST_FD || dup2(request, TOKEN_FD) != TOKEN_FD)
+    if (fcntl(fds->request, F_SETFD, 0) || fcntl(fds->token, F_SETFD, 0))
         _exit(EXIT_NOT_STARTED);
-    if (request == REQUEST_FD)
-        fcntl(REQUEST_FD, F_SETFD, 0);
     if (dir && chdir(dir))
         _exit(EXIT_NOT_STARTED);
     execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
@@ -153,7 +165,7 @@ static void put_start(struct arguments *argv, const struct program_order *progra
         add_argument(argv, "--new-run");
 }
 
-static void make_arguments(const struct program_process *p, struct arguments *ret)
+static void make_arguments(const struct program_process *p, const struct passed *fds, struct arguments *ret)
 {
     const struct runner_options *opt = p->runner;
 
@@ -165,8 +177,8 @@ static void make_arguments(const struct program_process *p, struct arguments *re
         put_start(ret, p->program, p->session_id);
     else
         put_resume(ret, p->ask, p->session_id);
-    add_option(ret, "--token-fd", "3");
-    add_option(ret, "--request-fd", "4");
+    add_option(ret, "--token-fd", fds->token_text);
+    add_option(ret, "--request-fd", fds->request_text);
     if (p->program)
         add_argument(ret, "--");
     for (const char *const *arg = p->program ? p->program->argv : NULL; arg && *arg; arg++)
@@ -174,26 +186,38 @@ static void make_arguments(const struct program_process *p, struct arguments *re
     add_argument(ret, NULL);
 }
 
-static pid_t start_process(const struct program_process *p, int *ret_request)
+static pid_t fork_command(const struct program_process *p, const struct passed *fds)
 {
     struct arguments argv = {NULL, 0, 0};
     const char *dir = p->program ? p->program->cwd : NULL;
     sigset_t all, before, none;
-    int theirs = -1;
     pid_t pid;
 
-    make_arguments(p, &argv);
+    make_arguments(p, fds, &argv);
     sigfillset(&all);
     sigemptyset(&none);
-    *ret_request = send_request(p, &theirs);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    pid = *ret_request < 0 ? -1 : fork();
+    pid = fork();
     if (pid == 0)
-        become_command(argv.at, dir, theirs, &none);
+        become_command(argv.at, dir, fds, &none);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    free(argv.at);
+    return pid;
+}
+
+static pid_t start_process(const struct program_process *p, int *ret_request)
+{
+    struct passed fds = {.token = -1};
+    int theirs = -1;
+    pid_t pid = -1;
+
+    *ret_request = send_request(p, &theirs);
+    if (*ret_request >= 0 && pass_descriptors(theirs, &fds))
+        pid = fork_command(p, &fds);
+    if (fds.token >= 0)
+        close(fds.token);
     if (theirs >= 0)
         close(theirs);
-    free(argv.at);
     return pid;
 }
 

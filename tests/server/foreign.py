@@ -167,6 +167,28 @@ def a_graph_that_was_uploaded_elsewhere_is_shown_and_does_not_run():
     until(lambda: "uploaded" in ran())
 
 
+def whatever_descriptor_has_the_key_programs_are_started_with_it():
+    """A key that came through a pipe, on each of the descriptors that are used first."""
+    for fd in (3, 4, 5):
+        t = Server()
+        t.stop()
+        os.makedirs(t.dir.name + "/config/tidemark", exist_ok=True)
+        nap = program("nap-with-key", "PATH=%s:$PATH\ntidemark sleep nap 100ms\necho woke-%d >>%s\n" % (os.path.dirname(BIN), fd, path("ran")))
+        with open(t.dir.name + "/config/tidemark/config.json", "w") as f:
+            json.dump({"server_programs": {"nap": {"argv": [nap], "cwd": path("work")}}}, f)
+        env = dict(t.env, TIDEMARK_ORIGIN_KEY_FD=str(fd))
+        del env["TIDEMARK_ORIGIN_KEY"]
+        command = "exec \"$0\" --store \"$1\" serve --listen 127.0.0.1:%d %d< <(printf 'a key of some bytes')" % (t.port, fd)
+        t.process = subprocess.Popen(["bash", "-c", command, BIN, t.store], env=env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        want("http://" in t.process.stderr.readline(), True)
+        a = t.api("POST", "/sessions", {"kind": "program", "program": "nap", "session_id": "one"})
+        want(a.status, 201, a.bytes)
+        until(lambda: "woke-%d" % fd in ran())
+        until(lambda: t.api("GET", "/sessions/one").json["outcome"] == "completed")
+        want(t.api("GET", "/sessions/one").json["trusted"], True)
+        t.done()
+
+
 os.makedirs(path("config/tidemark"), exist_ok=True)
 os.makedirs(path("work"), exist_ok=True)
 write("config/tidemark/config.json", json.dumps({"server_working_roots": [path("work")]}))
@@ -174,5 +196,6 @@ case("what is due or was cut does not go on by itself", what_is_due_or_was_cut_d
 case("no request runs any of it", no_request_runs_any_of_it)
 case("trusted, it goes on", trusted_it_goes_on)
 case("a graph that was uploaded elsewhere is shown, and does not run", a_graph_that_was_uploaded_elsewhere_is_shown_and_does_not_run)
+case("whatever descriptor has the key, programs are started with it", whatever_descriptor_has_the_key_programs_are_started_with_it)
 s.done()
 end()

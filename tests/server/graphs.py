@@ -59,6 +59,22 @@ def a_stored_graph_runs_by_its_digest():
     want(s.api("POST", "/graphs/%s/run" % digest, {"set": {"a": 1, "b": 2}, "session_id": "one"}).status, 409)
 
 
+def what_one_run_is_given_is_no_secret_of_others():
+    g = graph("return {c = 1}", checkpoints={"exclude_memory_keys": ["pin"]})
+    g["nodes"][0]["inputs"] = []
+    digest = s.api("POST", "/graphs", {"graph": g}).json["digest"]
+    a = s.api("POST", "/graphs/%s/run" % digest, {"set": {"pin": "a-pin-of-one-run"}, "title": "with a-pin-of-one-run", "session_id": "pin"})
+    want(a.status, 201, a.bytes)
+    until(lambda: s.api("GET", "/sessions/pin").json["outcome"] == "completed")
+    want(s.api("GET", "/sessions/pin").json["title"], "with [redacted:pin]")
+    want("a-pin-of-one-run" in s.run("log", "show", "pin").stdout, False)
+    one = s.session()
+    written = lambda: s.api("POST", "/sessions/%s/events" % one, {"kind": "note", "data": {"text": "a-pin-of-one-run"}}).status == 201 and \
+        s.api("GET", "/sessions/%s/log" % one).json["events"][-1]["text"] == "a-pin-of-one-run"
+    until(written)  # the run's session is closed a moment after its end is in the log
+    s.api("DELETE", "/sessions/" + one)
+
+
 def a_session_that_claims_a_digest_is_not_believed():
     digest = s.api("POST", "/graphs", {"graph": graph("return {c = 1}")}).json["digest"]
     other = "f" * 64
@@ -80,7 +96,7 @@ def a_check_has_the_shape_of_the_command():
     said = json.loads(subprocess.run([BIN, "graph", "check", s.dir.name + "/g.json", "--json"], capture_output=True, env=s.env).stdout)
     want({**a.json, "file": None}, {**said, "file": None})
     want(s.api("POST", "/graphs", {"graph": bad}).status, 400)
-    want(len(s.api("GET", "/graphs").json["graphs"]), 2)
+    want(len(s.api("GET", "/graphs").json["graphs"]), 3)
 
 
 def two_versions_are_compared():
@@ -106,6 +122,7 @@ def bad_input_is_refused_by_name():
 settings()
 case("a graph is stored once, under its digest", a_graph_is_stored_once_under_its_digest)
 case("a stored graph runs by its digest", a_stored_graph_runs_by_its_digest)
+case("what one run is given is no secret of others", what_one_run_is_given_is_no_secret_of_others)
 case("a session that claims a digest is not believed", a_session_that_claims_a_digest_is_not_believed)
 case("a check has the shape of the command", a_check_has_the_shape_of_the_command)
 case("two versions are compared", two_versions_are_compared)
