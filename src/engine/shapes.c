@@ -20,7 +20,6 @@ const struct shape *const shapes[] = {
     &shape_run,
     &shape_parked,
     &shape_created,
-    &shape_resolved,
     &shape_forked,
     &shape_rolled_back,
     &shape_deleted,

@@ -17,6 +17,7 @@
 #include "store/origin.h"
 
 #define PIECE 256 /* sessions judged before a commit */
+#define MANY 64
 
 /* A live session as the store handed it out. */
 struct found {
@@ -283,6 +284,7 @@ enum tide_code tide_store_recover(tide_store *store, unsigned flags, tide_recove
 {
     struct recovering *m = mem_zero(sizeof *m);
     enum tide_code code;
+    bool wrote_many;
 
     ERR_LOCAL(err);
     m->store = store_of(store);
@@ -296,7 +298,10 @@ enum tide_code tide_store_recover(tide_store *store, unsigned flags, tide_recove
         code = recover_live(m, err);
     if (ret_recovery)
         *ret_recovery = m->out;
+    wrote_many = m->out.interrupted + m->out.timed_out >= MANY;
     free(m->found);
     free(m);
+    if (wrote_many) /* a server that goes on does not keep the memory that this took */
+        store_rest(store_of(store));
     return code ? tide_wrap(err, "recover") : TIDE_OK;
 }
