@@ -88,6 +88,7 @@ check_is 'doctor: no provider is no trouble' 1 "$(tidemark doctor | grep -c '^ok
 check_is "doctor: the other provider's key alone: it is suggested" 1 "$(OPENAI_API_KEY=sk-key-of-openai tidemark doctor | grep -c '^warn *provider .*tidemark config set provider openai')"
 echo '{"provider": "openai", "model": "m"}' >half.json
 check_is 'doctor: a model without a key is' 1 "$(tidemark doctor --config half.json | grep -c '^warn *provider .*OPENAI_API_KEY')"
+check_is 'doctor: no model: the setting is named, and no option that it has not' '1|0' "$(ANTHROPIC_API_KEY=k tidemark doctor >out; grep -c '^warn *provider .*config set model' out)|$(grep -c -- --model out)"
 echo '{"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1"}' >nobody.json
 check_is 'doctor: nobody is asked' 1 "$(tidemark doctor --config nobody.json | grep -c '^ok *provider ')"
 tidemark doctor --online --config nobody.json >out && got=0 || got=$?
@@ -467,6 +468,10 @@ n=$(sessions)
 check_is 'and keeps nothing' Hello. "$(tidemark chat --no-store --script hello.json -p hi </dev/null)"
 check_is 'in the store' "$n" "$(sessions)"
 check_is 'nor elsewhere' '' "$(ls tmp)"
+ANTHROPIC_API_KEY=k tidemark chat --no-store --provider anthropic --model m --base-url http://127.0.0.1:1 --config once.json -p hi </dev/null 2>err
+check 'when it fails, nothing is offered that would need it' eval "grep -q 'check the network and base_url' err && ! grep -q 'tidemark chat' err"
+ANTHROPIC_API_KEY=k tidemark chat --no-store --provider anthropic --model m --base-url http://127.0.0.1:1 --config once.json --json -p hi </dev/null >out 2>err
+check_is 'nor as JSON' '[]' "$(tail -n 1 err | json '$.hints')"
 mkdir -p "tmp/$(repeat 100 d)"
 check_is 'however long the name of its place is' Hello. "$(TMPDIR=$work/tmp/$(repeat 100 d) tidemark chat --no-store --script hello.json -p hi </dev/null)"
 echo '{"provider":"script","script":"../hello.json"}' >elsewhere/beside.json

@@ -40,7 +40,7 @@ cat >graph.json <<'END'
   {"id": "pay", "type": "function", "retries": 0, "effect": "once", "program": ["false"], "outputs": ["x"]}]}
 END
 tidemark run graph.json --session paid >/dev/null 2>&1 </dev/null
-reads 'what must happen once' "node 'pay' must happen once and failed: find out whether it happened: \`--happened pay\` records that it did, \`--retry pay\` runs it again" \
+reads 'what must happen once' "node 'pay' must happen once and failed: find out whether it happened: \`--happened pay --set 'x=…'\` records that it did, \`--retry pay\` runs it again" \
     sessions resume paid
 reads 'what it gave is missing' "node 'pay' happened, and its outputs stay unset (x): \`--set 'x=…'\` sets it" sessions resume paid --happened pay
 reads 'an argument too many' "session 'paid' does not wait for an answer (exit) (and 1 more): omit \`--input\`, \`--dry-run\` lists all" sessions resume paid --input yes

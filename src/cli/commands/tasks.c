@@ -147,19 +147,19 @@ const struct command cmd_tasks_list = {
 
 static void put_task(struct out *out, const struct task_row *task)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     char ago[AGO_SIZE];
 
-    outf(out, "task      ");
-    out_value(out, task->task_id);
-    outf(out, "\nstate     %s", task->state);
-    if (task->is_set)
-        outf(out, ", as a person set it; from its sessions: %s", task->derived);
-    if (task->title) {
-        outf(out, "\ntitle     ");
-        out_value(out, task->title);
-    }
-    outf(out, "\nsessions  %" PRId64 ", %" PRId64 " running, %" PRId64 " waiting\nchanged   %s\n", task->sessions,
-         task->running, task->waiting, time_ago(ago, task->updated_ms));
+    out_field(out, "task", task->task_id);
+    out_field(out, "state",
+              task->is_set
+                  ? arena_printf(&a, "%s, as a person set it; from its sessions: %s", task->state, task->derived)
+                  : task->state);
+    out_field(out, "title", task->title);
+    out_field(out, "sessions",
+              arena_printf(&a, "%" PRId64 ", %" PRId64 " running, %" PRId64 " waiting", task->sessions, task->running,
+                           task->waiting));
+    out_field(out, "changed", time_ago(ago, task->updated_ms));
 }
 
 static int put_session(void *arg, const struct tide_session_info *info)
