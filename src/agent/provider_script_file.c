@@ -16,8 +16,10 @@ static enum tide_code load_script(const char *path, struct buf *out, struct tide
 {
     int bad = buf_read_file(out, path);
 
-    if (bad)
-        return tide_fail_file(err, bad, "read script", path);
+    if (bad) {
+        tide_fail_file(err, bad, "read script", path);
+        return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"script\":null");
+    }
     return out->failed ? tide_fail(err, TIDE_TOO_BIG, "script %s is over %zu MiB", path, SCRIPT_MAX_BYTES >> 20)
                        : TIDE_OK;
 }

@@ -224,9 +224,9 @@ static void put_argument(struct rendering *r, const struct json *v)
 {
     static const struct {
         const char *name, *value;
-    } unknown[] = {{"store", "PATH"},      {"config", "FILE"},  {"key_file", "FILE"}, {"provider", "NAME"},
-                   {"model", "MODEL"},     {"base_url", "URL"}, {"kind", "KIND"},     {"effect", "EFFECT"},
-                   {"max_output", "SIZE"}, {"session", "ID"}};
+    } unknown[] = {{"store", "PATH"},    {"config", "FILE"},     {"key_file", "FILE"}, {"script", "FILE"},
+                   {"provider", "NAME"}, {"model", "MODEL"},     {"base_url", "URL"},  {"kind", "KIND"},
+                   {"effect", "EFFECT"}, {"max_output", "SIZE"}, {"session", "ID"}};
     const char *option = option_of(r, v->key), *value = "VALUE";
 
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)

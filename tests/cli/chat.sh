@@ -71,7 +71,7 @@ refuses_as 'no prompt' 2 'INVALID|argument||prompt||' chat --script hello.json <
 refuses_as 'an empty prompt' 2 'INVALID|argument||prompt||' chat --script hello.json -p '' </dev/null
 printf 'a\377' >bytes
 refuses_as 'a prompt that is not UTF-8' 2 'INVALID|argument||prompt||' chat --script hello.json <bytes
-refuses_as 'a script that is not there' 3 'NOT_FOUND|file||none.json||' chat --script none.json -p hi </dev/null
+refuses_as 'a script that is not there' 3 'NOT_FOUND|file||none.json||repeat' chat --script none.json -p hi </dev/null
 echo '{"turns":[{"txet":"x"}]}' >wrong.json
 refuses_as 'a script that is wrong' 2 "INVALID|file||$work/wrong.json||" chat --script wrong.json -p hi </dev/null
 refuses_as '--resume and --continue' 2 'INVALID|argument||resume||' chat --resume x --continue </dev/null
@@ -224,7 +224,7 @@ check_is 'allowed, it goes on' Done. "$(tidemark resume "$id" --input allow 2>er
 check_is 'and says what was allowed' 'tidemark: allow bash echo hi >>ran; echo hi? allow' "$(cat err)"
 check_is 'and it ran once' hi "$(cat ran)"
 check_is 'which is recorded' 'allow|person' "$(field "$id" approval.given '$.decision')|$(field "$id" approval.given '$.by')"
-refuses_as 'an answer is taken once' 2 "WRONG_STATE|session|$id|||" resume "$id" --input allow
+refuses_as 'an answer is taken once' 2 "WRONG_STATE|session|$id|||repeat" resume "$id" --input allow
 rm -f ran
 chat tool -p go
 check_is 'as JSON: waiting, with a token' "waiting|7" "$(json '$.status' <out)|$got"
@@ -245,6 +245,7 @@ chat tool -p go
 check_is 'a yes as well' Done. "$(tidemark resume "$id" --input yes --reason 'only this once')"
 check 'for the model' eval "field '$id' message.tool '$.content' | tail -n 1 | grep -qF '[allowed by the user: only this once]'"
 check_is 'it ran once' hi "$(cat ran)"
+refuses_as 'an answer to nothing' 2 "WRONG_STATE|session|$id|||repeat" resume "$id" --input yes
 chat tool -p go
 chat hello --resume "$id" -p 'never mind'
 check_is 'another prompt in place of the answer' Second. "$answer"
