@@ -58,7 +58,7 @@ static enum tide_code check_keys(const struct json *object, const struct key_row
                                  struct tide_err *err)
 {
     if (object->type != JSON_OBJECT)
-        return tide_fail(err, TIDE_INVALID, "%s is no object", where);
+        return tide_fail(err, TIDE_INVALID, "%s is not an object", where);
     for (const struct json *m = object->first; m; m = m->next) {
         const struct key_row *row = rows;
 

@@ -105,7 +105,7 @@ static enum tide_code check_reason(const tide_session *session, const struct res
 
     if (!ask->has_reason || ask->ask_again || strcmp(kind, tide_wait_kind_name(TIDE_WAIT_APPROVAL)) == 0)
         return TIDE_OK;
-    tide_fail_session(err, TIDE_INVALID, ask->id, "waits for no yes or no");
+    tide_fail_session(err, TIDE_INVALID, ask->id, "does not wait for an approval");
     return refuse_argument("reason", err);
 }
 

@@ -78,9 +78,10 @@ static int check_query(void *arg, struct str name, struct str value)
     bool is_int = str_to_int64(value, &n);
 
     if (!f)
-        k->code = refuse(k->err, arena_printf(k->c->arena, "%.*s", STR_ARG(name)), "is no parameter of this address");
+        k->code =
+            refuse(k->err, arena_printf(k->c->arena, "%.*s", STR_ARG(name)), "is not a parameter of this address");
     else if (k->seen & (uint64_t)1 << (f - k->c->route->query))
-        k->code = refuse(k->err, f->name, "stands twice");
+        k->code = refuse(k->err, f->name, "is given twice");
     else if (f->type == FIELD_INT)
         k->code = check_int(f, is_int, n, k->err);
     else if (f->type == FIELD_BOOL && !str_eq(value, STR("true")) && !str_eq(value, STR("false")))
@@ -128,7 +129,7 @@ enum tide_code call_check_members(struct call *c, const struct field *table, con
         const struct field *f = field_find(table, name);
 
         if (!f)
-            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is no member of this body");
+            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is not a member of this body");
         if (m->type != JSON_NULL && check_member(c, f, m, err))
             return err->code;
     }
@@ -230,7 +231,7 @@ static enum tide_code check_payload(struct call *c, struct tide_err *err)
         if (is_param(c->route, name))
             continue;
         if (!f)
-            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is no member of this payload");
+            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is not a member of this payload");
         if (m->type != JSON_NULL && check_member(c, f, m, err))
             return err->code;
     }
