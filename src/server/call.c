@@ -92,6 +92,30 @@ static int check_query(void *arg, struct str name, struct str value)
     return k->code != TIDE_OK;
 }
 
+/* As `next` and hints have it: {"name": …, "output": …}. An output that is null is not given. */
+static bool is_settled(const struct json *v)
+{
+    const struct json *name = json_get(v, STR("name"));
+    size_t known = (name != NULL) + (json_get(v, STR("output")) != NULL);
+
+    return v->type == JSON_OBJECT && name && name->type == JSON_STRING && v->count == known;
+}
+
+static enum tide_code check_texts(struct call *c, const struct field *f, const struct json *v, struct tide_err *err)
+{
+    bool settled = f->type == FIELD_SETTLED;
+
+    for (const struct json *t = v->first; v->type == JSON_ARRAY && t; t = t->next) {
+        if (settled && is_settled(t))
+            continue;
+        if (t->type != JSON_STRING || check_text(c->arena, f, json_text(c->arena, t), err))
+            return refuse(err, f->name,
+                          settled ? "must be a list of texts, or of objects with name and output"
+                                  : "must be a list of texts");
+    }
+    return v->type == JSON_ARRAY ? TIDE_OK : refuse(err, f->name, "must be a list");
+}
+
 static enum tide_code check_member(struct call *c, const struct field *f, const struct json *v, struct tide_err *err)
 {
     int64_t n = 0;
@@ -107,10 +131,8 @@ static enum tide_code check_member(struct call *c, const struct field *f, const 
     case FIELD_ANY:
         return TIDE_OK;
     case FIELD_TEXTS:
-        for (const struct json *t = v->first; v->type == JSON_ARRAY && t; t = t->next)
-            if (t->type != JSON_STRING || check_text(c->arena, f, json_text(c->arena, t), err))
-                return refuse(err, f->name, "must be a list of texts");
-        return v->type == JSON_ARRAY ? TIDE_OK : refuse(err, f->name, "must be a list of texts");
+    case FIELD_SETTLED:
+        return check_texts(c, f, v, err);
     case FIELD_POSITION:
         if (v->type == JSON_STRING)
             return check_text(c->arena, f, json_text(c->arena, v), err);
@@ -284,6 +306,17 @@ struct str call_json(struct call *c, const char *name)
     return m ? json_source(m) : STR("");
 }
 
+/* NAME or NAME=JSON, as commands take it. */
+static const char *settled_text(struct call *c, const struct json *v)
+{
+    const struct json *output = json_get(v, STR("output"));
+    struct str name = json_get_text(c->arena, v, STR("name"));
+
+    return output && output->type != JSON_NULL
+               ? arena_printf(c->arena, "%.*s=%.*s", STR_ARG(name), STR_ARG(json_source(output)))
+               : arena_dup(c->arena, name).ptr;
+}
+
 const char *const *call_texts(struct call *c, const char *name)
 {
     const struct json *m = member(c, name);
@@ -294,7 +327,7 @@ const char *const *call_texts(struct call *c, const char *name)
         return NULL;
     list = arena_alloc(c->arena, (m->count + 1) * sizeof *list);
     for (const struct json *t = m->first; t; t = t->next)
-        list[n++] = arena_dup(c->arena, json_text(c->arena, t)).ptr;
+        list[n++] = t->type == JSON_OBJECT ? settled_text(c, t) : arena_dup(c->arena, json_text(c->arena, t)).ptr;
     list[n] = NULL;
     return list;
 }
