@@ -52,7 +52,7 @@ tidemark sessions import asks.jsonl >/dev/null
 tidemark sessions trust asks --yes >/dev/null
 reads 'a wait that has ended, in words' "resume: session 'asks' does not wait any more: the token that answers it was revoked: \`tidemark token rotate asks\` opens the wait again, \`tidemark resume asks\` continues without" resume asks --input yes
 default_store
-reads 'an argument of another kind of session' "--set: session 'prog' runs no graph, and this is for graphs: omit \`--set\`" resume prog --set a=1
+reads 'an argument of another kind of session' "--set: session 'prog' runs no graph, and this is for graphs: \`tidemark why prog\` explains its status" resume prog --set a=1
 damage there 2
 reads 'damage' "session 'there': event 2 is damaged: \`tidemark log show there --to 1\` shows what is intact before it" log show there
 
