@@ -87,6 +87,58 @@ offers_of_error() {
     record <"$offers/new"
 }
 
+# without OPTION ARGS...: the arguments, quoted, without that option, each in front of its value if it has one.
+without() {
+    local option=$1 word skip=no
+    shift
+    for word in "$@"; do
+        case $skip$word in
+            "no$option") skip=value && continue ;;
+            "no$option="*) continue ;;
+            value-*) ;;
+            value*) skip=no && "$offers_bin" help "$1" "$2" 2>/dev/null | grep -q -- "$option [A-Z]" && continue ;;
+        esac
+        skip=no
+        printf ' %q' "$word"
+    done
+}
+
+# with OPTIONS ARGS...: the arguments, quoted, and these options of a shell's line before what belongs to a program.
+with() {
+    local options=$1 word
+    shift
+    for word in "$@"; do
+        [ "$word" != -- ] || { printf ' %s' "$options" && options=''; }
+        printf ' %q' "$word"
+    done
+    printf ' %s' "$options"
+}
+
+# takes OPTION COMMAND...: whether the command that begins with these words has it.
+takes() {
+    local option=${1%% *}
+    "$offers_bin" help "$2" 2>/dev/null | grep -q -- " $option\b" || "$offers_bin" help "$2" "${3:-}" 2>/dev/null | grep -q -- " $option\b"
+}
+
+# offers_of_repeat STATUS FILE BYTES ARGS...: the same command again, with what the error adds to it, or takes away. Not where a
+# value is a person's to find, where input was read, and where there is more than one obstacle; nor what a step of a program said.
+offers_of_repeat() {
+    local status=$1 said hint
+    said=$(tail -c "+$(($3 + 1))" "$2" 2>/dev/null | grep -a '^tidemark: ')
+    shift 3
+    case " $* " in *' - '* | *' log append '*) return 0 ;; esac
+    case $said in *'(and '[0-9]*' more)'*) return 0 ;; esac
+    grep -aoE '(omit )?`--[^`]*`' <<<"$said" | tr -d '`' | while IFS= read -r hint; do
+        case $1 in exec | resume) takes "${hint#omit }" "$@" || continue ;; esac
+        case $hint in
+            'omit '*) printf 'error %s||tidemark%s\n' "$status" "$(without "${hint#omit }" "$@")" ;;
+            *' '[A-Z]*) ;;
+            *) printf 'error %s||tidemark%s\n' "$status" "$(with "$hint" "$@")" ;;
+        esac
+    done | new_kinds >"$offers/new"
+    record <"$offers/new"
+}
+
 tidemark() {
     local status file='' bytes=0 previous='' word offer_store=''
     for word in "$@"; do
@@ -104,7 +156,7 @@ tidemark() {
     {
         exec 9>"$offers/lock"
         flock 9
-        [ "$status" -eq 0 ] || [ -z "$file" ] || offers_of_error "$status" "$file" "$bytes"
+        [ "$status" -eq 0 ] || [ -z "$file" ] || { offers_of_error "$status" "$file" "$bytes" && offers_of_repeat "$status" "$file" "$bytes" "$@"; }
         offers_of_sessions
         exec 9>&-
     } </dev/null >/dev/null 2>&1

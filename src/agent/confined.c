@@ -45,7 +45,7 @@ static enum tide_code refuse_path(int errnum, struct str path, struct tide_err *
         {EXDEV, TIDE_DENIED, "leads out of the working directory"},
         {ELOOP, TIDE_DENIED, "goes through a symbolic link that may not be followed"},
         {ENOENT, TIDE_NOT_FOUND, "does not exist"},
-        {ENOTDIR, TIDE_INVALID, "goes through a file that is no directory"},
+        {ENOTDIR, TIDE_INVALID, "goes through a file that is not a directory"},
         {ENAMETOOLONG, TIDE_INVALID, "is too long"},
         {EACCES, TIDE_DENIED, "may not be opened (permission denied)"},
         {ENOSYS, TIDE_DENIED, "cannot be opened safely: this kernel has no openat2 (Linux 5.6)"},

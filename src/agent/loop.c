@@ -543,8 +543,10 @@ static enum tide_code take_up(struct tide_agent *a, const char *input, const cha
         a->fresh = r->end == RUN_INTERRUPTED || r->end == RUN_OPEN;
         return agent_go_on(a, input, token, err);
     }
-    if (input || token)
-        return tide_fail_session(err, TIDE_WRONG_STATE, a->s->head.id, "does not wait for an answer");
+    if (input) {
+        tide_fail_session(err, TIDE_WRONG_STATE, a->s->head.id, "does not wait for an answer");
+        return tide_hint_with(err, TIDE_ACTION_REPEAT, a->s->head.id, "\"input\":false");
+    }
     if (!conversation_is_owed(&a->conversation) && !conversation_open(&a->conversation) &&
         !a->s->state->ledger.queue.live) {
         tide_fail(err, TIDE_NOT_FOUND, "nothing is left to do in session '%s'", a->s->head.id);

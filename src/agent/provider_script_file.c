@@ -16,8 +16,10 @@ static enum tide_code load_script(const char *path, struct buf *out, struct tide
 {
     int bad = buf_read_file(out, path);
 
-    if (bad)
-        return tide_fail_file(err, bad, "read script", path);
+    if (bad) {
+        tide_fail_file(err, bad, "read script", path);
+        return tide_hint_with(err, TIDE_ACTION_REPEAT, "", "\"script\":null");
+    }
     return out->failed ? tide_fail(err, TIDE_TOO_BIG, "script %s is over %zu MiB", path, SCRIPT_MAX_BYTES >> 20)
                        : TIDE_OK;
 }
@@ -56,7 +58,7 @@ static enum tide_code check_keys(const struct json *object, const struct key_row
                                  struct tide_err *err)
 {
     if (object->type != JSON_OBJECT)
-        return tide_fail(err, TIDE_INVALID, "%s is no object", where);
+        return tide_fail(err, TIDE_INVALID, "%s is not an object", where);
     for (const struct json *m = object->first; m; m = m->next) {
         const struct key_row *row = rows;
 

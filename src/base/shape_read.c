@@ -115,7 +115,7 @@ enum tide_code shape_read(struct arena *a, const struct shape *shape, const stru
                           struct tide_err *err)
 {
     if (v->type != JSON_OBJECT)
-        return tide_fail(err, TIDE_INVALID, "it is no object");
+        return tide_fail(err, TIDE_INVALID, "it is not an object");
     for (const struct shape_member *m = shape->members; m->name; m++) {
         const struct json *value = json_get(v, str_from(m->name));
 
@@ -123,7 +123,7 @@ enum tide_code shape_read(struct arena *a, const struct shape *shape, const stru
             if (shape_read(a, m->of, v, (char *)data + m->offset, err))
                 return err->code;
         } else if (!has_id(a, m, value)) {
-            return tide_fail(err, TIDE_INVALID, "its member '%s' is no id", m->name);
+            return tide_fail(err, TIDE_INVALID, "its member '%s' is not an id", m->name);
         } else if (value && value->type != JSON_NULL && (!has_text(m, value) || !take_value(a, m, value, data))) {
             return tide_fail(err, TIDE_INVALID, "its member '%s' is of another type", m->name);
         }

@@ -66,7 +66,7 @@ static enum tide_code check_word(const char *what, const char *words, const char
             return TIDE_OK;
         w += n + (w[n] == ' ');
     }
-    return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is none of: %s", what, text, words);
+    return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is not one of: %s", what, text, words);
 }
 
 static bool parse_time(const char *text, int64_t *ret_ms)

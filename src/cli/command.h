@@ -100,5 +100,6 @@ extern const struct opt global_options[];
 /* `group` NULL: a command that stands alone. NULL when there is none. */
 const struct command *command_find(const char *group, const char *name);
 const struct command_group *command_group_find(const char *name);
+bool options_have(const struct opt *table, const char *name); /* table NULL: none */
 
 #endif

@@ -168,3 +168,10 @@ const struct command_group *command_group_find(const char *name)
             return g;
     return NULL;
 }
+
+bool options_have(const struct opt *table, const char *name)
+{
+    while (table && table->name && !same(table->name, name))
+        table++;
+    return table && table->name;
+}

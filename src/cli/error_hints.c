@@ -115,8 +115,8 @@ static const char *effect_of(struct arena *a, const struct tide_hint *h)
         {TIDE_ACTION_REPEAT, "checkpoint", "starts from that checkpoint"},
         {TIDE_ACTION_REPEAT, "graph", "takes that version of the graph"},
         {TIDE_ACTION_REPEAT, "map", "gives its new name"},
-        {TIDE_ACTION_REPEAT, "set", "sets it"},
         {TIDE_ACTION_REPEAT, "happened", "records that it did"},
+        {TIDE_ACTION_REPEAT, "set", "sets it"},
         {TIDE_ACTION_REPEAT, "retry", "runs it again"},
         {TIDE_ACTION_REPEAT, "input", "answers"},
         {TIDE_ACTION_REPEAT, "dry_run", "lists all"},
@@ -155,7 +155,7 @@ static const char *hint_text(struct arena *a, const struct tide_hint *h)
     if (h->action == TIDE_ACTION_REPLACE_FILE) /* which no command does */
         return "put the file itself there";
     if (options)
-        return repeat_text(a, h, options);
+        return next_options_fit(a, &next) ? repeat_text(a, h, options) : NULL;
     return command ? arena_printf(a, "`%s` %s", command, effect_of(a, h)) : NULL;
 }
 
@@ -179,19 +179,12 @@ const char *offer_text(struct arena *a, const char *line, const char *change)
     return options ? arena_printf(a, "%s (to change: %s)", line, options) : line;
 }
 
-static bool has_option(const struct opt *table, const char *option)
-{
-    while (table && table->name && strcmp(table->name, option) != 0)
-        table++;
-    return table && table->name;
-}
-
 static bool is_option(const char *option)
 {
-    bool found = has_option(global_options, option);
+    bool found = options_have(global_options, option);
 
     for (const struct command *const *c = commands; *c && !found; c++)
-        found = has_option((*c)->options, option);
+        found = options_have((*c)->options, option);
     return found;
 }
 

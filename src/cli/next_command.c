@@ -61,8 +61,9 @@ static void put_word(struct rendering *r, const char *option, struct str word, c
 
 #define REPEATED "TIDEMARK_REPEATED" /* for the commands inside a run, whose messages a person reads out here */
 
-static char *own;      /* NULL: nothing was given */
-static bool to_server; /* only what works through it is offered */
+static char *own;                     /* NULL: nothing was given */
+static const struct opt *own_options; /* of the command that runs; NULL: none was found */
+static bool to_server;                /* only what works through it is offered */
 
 void own_command_init(const struct args *args)
 {
@@ -71,6 +72,7 @@ void own_command_init(const struct args *args)
     const char *outer = getenv("TIDEMARK_RUN") ? getenv(REPEATED) : NULL;
 
     to_server = remote_named(args) != NULL;
+    own_options = args->command ? args->command->options : NULL;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *value = args_text(args, names[i]);
 
@@ -222,9 +224,9 @@ static void put_argument(struct rendering *r, const struct json *v)
 {
     static const struct {
         const char *name, *value;
-    } unknown[] = {{"store", "PATH"},      {"config", "FILE"},  {"key_file", "FILE"}, {"provider", "NAME"},
-                   {"model", "MODEL"},     {"base_url", "URL"}, {"kind", "KIND"},     {"effect", "EFFECT"},
-                   {"max_output", "SIZE"}, {"session", "ID"}};
+    } unknown[] = {{"store", "PATH"},    {"config", "FILE"},     {"key_file", "FILE"}, {"script", "FILE"},
+                   {"provider", "NAME"}, {"model", "MODEL"},     {"base_url", "URL"},  {"kind", "KIND"},
+                   {"effect", "EFFECT"}, {"max_output", "SIZE"}, {"session", "ID"}};
     const char *option = option_of(r, v->key), *value = "VALUE";
 
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
@@ -405,6 +407,21 @@ const char *next_options(struct arena *a, const struct tide_next *next)
     const char *text = next->action == TIDE_ACTION_REPEAT ? render_command(a, next) : NULL;
 
     return text ? text + 1 : NULL;
+}
+
+bool next_options_fit(struct arena *a, const struct tide_next *next)
+{
+    struct json *args = NULL;
+
+    if (!own_options || json_parse(a, str_from(next->arguments), NULL, &args, NULL, NULL))
+        return true;
+    for (const struct json *v = args->first; v; v = v->next) {
+        const char *name = argument_option(a, arena_dup(a, v->key).ptr) + strlen("--");
+
+        if (!options_have(own_options, name) && !options_have(global_options, name))
+            return false;
+    }
+    return true;
 }
 
 const char *const *next_commands(struct arena *a, const struct tide_next *next)

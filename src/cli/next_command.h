@@ -3,6 +3,8 @@
 #ifndef CLI_NEXT_COMMAND_H
 #define CLI_NEXT_COMMAND_H
 
+#include <stdbool.h>
+
 #include "base/mem.h"
 #include "cli/args.h"
 #include "tidemark.h"
@@ -21,6 +23,9 @@ const char *next_command(struct arena *a, const struct tide_next *next);
 
 /* Of TIDE_ACTION_REPEAT, which goes with the command that was given: its options. NULL: the same, or another action. */
 const char *next_options(struct arena *a, const struct tide_next *next);
+
+/* Whether the command that runs takes all of them: what it does not take, adding it to that command does not help. */
+bool next_options_fit(struct arena *a, const struct tide_next *next);
 
 /* "--accept-change" of accept_change, in the arena. */
 const char *argument_option(struct arena *a, const char *argument);

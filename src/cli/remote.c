@@ -89,7 +89,7 @@ static enum tide_code take_token(struct remote *r, struct tide_err *err)
     if (r->has_token) {
         for (const char *c = given; *c; c++)
             if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
-                return tide_fail(err, TIDE_INVALID, "TIDEMARK_TOKEN is no token of a server");
+                return tide_fail(err, TIDE_INVALID, "TIDEMARK_TOKEN does not hold a token of a server");
     } else if (r->url.unix_path || !is_own_server(r)) {
         return TIDE_OK;
     } else if (access_read_own(own, err)) {
@@ -100,7 +100,7 @@ static enum tide_code take_token(struct remote *r, struct tide_err *err)
 
         buf_addf(&text, "Bearer %s", r->has_token ? given : own);
         if (text.failed)
-            return tide_fail(err, TIDE_INVALID, "TIDEMARK_TOKEN is no token of a server");
+            return tide_fail(err, TIDE_INVALID, "TIDEMARK_TOKEN does not hold a token of a server");
         r->authorization = buf_take(&text);
     }
     explicit_bzero(own, sizeof own);
@@ -324,8 +324,8 @@ static enum tide_code say_lost(const struct remote *r, enum http_lost lost, bool
     if (!changes_something(r) || !was_sent)
         return err->code;
     err->code = TIDE_UNKNOWN;
-    return tide_wrap_after(err, "whether the request was carried out is not known; give the command again when the "
-                                "session shows that it was not");
+    return tide_wrap_after(err, "it is not known whether the request was carried out: check the session, and repeat "
+                                "the command if it was not");
 }
 
 /* Sends it until there is an answer, as the bounds at the top say. */
@@ -367,7 +367,8 @@ static enum tide_code send_request(struct remote *r, struct http_ask *ask, struc
 
 static enum tide_code no_answer(const struct remote *r, int status, struct tide_err *err)
 {
-    return tide_fail(err, TIDE_IO, "%s: what answers there (status %d) is no server of Tidemark", r->url.text, status);
+    return tide_fail(err, TIDE_IO, "%s: the server that answers there (status %d) is not Tidemark", r->url.text,
+                     status);
 }
 
 /* A problem document holds the error that the same command would have had on the store. */
@@ -381,8 +382,9 @@ static enum tide_code take_problem(struct remote *r, int status, const struct js
         return err->code;
     tide_wrap(err, "%s", r->url.text);
     return tide_wrap_after(
-        err, r->has_token ? "put another one into TIDEMARK_TOKEN"
-                          : "put a token into TIDEMARK_TOKEN: whoever runs the server makes one (access create NAME)");
+        err, r->has_token
+                 ? "set TIDEMARK_TOKEN to another one"
+                 : "set TIDEMARK_TOKEN to a token; the operator of the server creates one (access create NAME)");
 }
 
 static bool is_json(const struct http_reply *reply)

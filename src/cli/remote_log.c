@@ -25,7 +25,7 @@ enum tide_code remote_log_page(struct remote *r, struct remote_log *log, const s
         return TIDE_OK;
     last = json_get_int(page, STR("last_seq"), 0);
     if (last <= log->after) /* it would be asked for the same page for ever */
-        return tide_fail(err, TIDE_IO, "the server's pages of the log do not go on: behind %lld comes %lld",
+        return tide_fail(err, TIDE_IO, "the server repeats a page of the log: after event %lld it sent %lld",
                          (long long)log->after, (long long)last);
     log->after = last;
     *ret = events;

@@ -15,7 +15,7 @@
 
 static enum tide_code refuse(const char *text, const char *why, struct tide_err *err)
 {
-    return args_refuse(err, "server", "'%.120s' names no server: %s", text, why);
+    return args_refuse(err, "server", "'%.120s' is not the address of a server: %s", text, why);
 }
 
 static bool is_loopback(const char *host)
@@ -63,9 +63,10 @@ static enum tide_code split(struct arena *a, struct str at, struct remote_url *u
     u->is_loopback = is_loopback(u->host);
     if (u->tls || u->is_loopback)
         return TIDE_OK;
-    args_refuse(err, "server",
-                "'%.120s' is another machine, and everybody between could read the token and the answers: use " HTTPS,
-                u->text);
+    args_refuse(
+        err, "server",
+        "'%.120s' is another machine, and others on the network could read the token and the answers: use " HTTPS,
+        u->text);
     err->code = TIDE_DENIED;
     return err->code;
 }
@@ -89,7 +90,7 @@ static enum tide_code take_pin(struct arena *a, const char *given, struct remote
     if (!pin && u->is_loopback && certificate_own_pin(own))
         pin = arena_dup(a, str_from(own)).ptr;
     if (pin && (!str_starts(str_from(pin), STR(PIN)) || !is_pin(pin)))
-        return args_refuse(err, "pin", "'%.60s' is no pin: it is " PIN " and 44 characters, as the server prints it",
+        return args_refuse(err, "pin", "'%.60s' is not a pin: it is " PIN " and 44 characters, as the server prints it",
                            pin);
     u->pin = pin;
     return TIDE_OK;

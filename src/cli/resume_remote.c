@@ -199,7 +199,7 @@ static void say_it_goes_on(const struct ending *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
 
-    say("session %s goes on at the server: `%s cancel %s` ends it", e->accepted.session_id, own_command(&a),
+    say("session %s continues on the server: `%s cancel %s` ends it", e->accepted.session_id, own_command(&a),
         e->accepted.session_id);
 }
 
@@ -308,7 +308,7 @@ static enum tide_code answer_alone(struct cli *cli, const struct resume_request 
     if (cli->out.json)
         out_shape(&cli->out, &shape_accepted, &accepted);
     else
-        outf(&cli->out, "session %s was answered, and goes on at the server\n", accepted.session_id);
+        outf(&cli->out, "session %s was answered, and continues on the server\n", accepted.session_id);
     return TIDE_OK;
 }
 

@@ -287,7 +287,7 @@ static enum tide_code put_checkpoint(struct json_out *o, const char *option, con
     else if (v)
         json_out_raw(o, str_from(value));
     else {
-        tide_fail(err, TIDE_INVALID, "%s: '%.60s' is no value for it: give true, false or a number", f->name, value);
+        tide_fail(err, TIDE_INVALID, "%s: '%.60s' is not a value for it: give true, false or a number", f->name, value);
         return tide_about(err, TIDE_SUBJECT_ARGUMENT, option);
     }
     return TIDE_OK;

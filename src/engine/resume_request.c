@@ -97,16 +97,29 @@ enum tide_code resume_give_reason(const char *input, const char *reason, struct 
     return tide_about(err, TIDE_SUBJECT_ARGUMENT, "reason");
 }
 
+/* The same; without it helps only where anything can be resumed. */
+static enum tide_code refuse_argument_of(tide_session *session, const char *option, struct tide_err *err)
+{
+    struct tide_err ignored;
+    struct status st;
+
+    refuse_argument(option, err);
+    if (!err || session_derive_status(session, &st, &ignored) || st.is_resumable || st.status == TIDE_STATUS_WAITING)
+        return TIDE_INVALID;
+    err->hints[0].action = 0;
+    return tide_hint(err, TIDE_ACTION_WHY, tide_session_id(session));
+}
+
 /* Any text answers other waits: there it would become part of the answer. */
-static enum tide_code check_reason(const tide_session *session, const struct resume_request *ask, struct tide_err *err)
+static enum tide_code check_reason(tide_session *session, const struct resume_request *ask, struct tide_err *err)
 {
     const struct run *r = &session->state->ledger.run;
     const char *kind = r->waiting && r->wait_kind ? r->wait_kind : "";
 
     if (!ask->has_reason || ask->ask_again || strcmp(kind, tide_wait_kind_name(TIDE_WAIT_APPROVAL)) == 0)
         return TIDE_OK;
-    tide_fail_session(err, TIDE_INVALID, ask->id, "waits for no yes or no");
-    return refuse_argument("reason", err);
+    tide_fail_session(err, TIDE_INVALID, ask->id, "does not wait for an approval");
+    return refuse_argument_of(session, "reason", err);
 }
 
 static enum tide_code refuse_option(tide_session *session, enum tide_session_kind kind, const char *option,
@@ -127,7 +140,7 @@ static enum tide_code refuse_option(tide_session *session, enum tide_session_kin
                       : kind == TIDE_KIND_CHAT ? "is a chat"
                                                : "runs no graph",
                       whom[for_whom(option)]);
-    return refuse_argument(option, err);
+    return refuse_argument_of(session, option, err);
 }
 
 enum tide_code resume_check_token(tide_session *session, const char *token, struct tide_err *err)

@@ -54,7 +54,7 @@ enum tide_code scheduler_automatic(const char *word, const char *config, bool re
             return TIDE_OK;
         }
     }
-    return tide_fail(err, TIDE_INVALID, "$TIDEMARK_AUTO_RESUME: '%.60s' is none of: off live all", word);
+    return tide_fail(err, TIDE_INVALID, "$TIDEMARK_AUTO_RESUME: '%.60s' is not one of: off live all", word);
 }
 
 /* ---- the line ---- */

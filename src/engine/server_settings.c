@@ -58,7 +58,7 @@ static enum tide_code check_profile(struct arena *a, const struct json *profile,
     const struct json *argv = json_get(profile, STR("argv")), *env = json_get(profile, STR("env"));
 
     if (!str_is_id(str_from(name)))
-        return tide_fail(err, TIDE_INVALID, "'%.64s' is no name: 1 to 64 letters, digits, '_' or '-'", name);
+        return tide_fail(err, TIDE_INVALID, "'%.64s' is not a name: 1 to 64 letters, digits, '_' or '-'", name);
     if (profile->type != JSON_OBJECT)
         return tide_fail(err, TIDE_INVALID, "'%s' must be an object: {\"argv\": [...], \"cwd\": \"...\"}", name);
     for (const struct json *m = profile->first; m; m = m->next)
@@ -214,7 +214,7 @@ static enum tide_code open_in(struct server_settings *s, const char *root, const
     if (n <= 0 || (size_t)n == sizeof real)
         return tide_fail(err, TIDE_INVALID, "the path is too long");
     *ret_path = arena_dup(&s->arena, (struct str){real, (size_t)n}).ptr;
-    return str_is_utf8(str_from(*ret_path), NULL) ? TIDE_OK : tide_fail(err, TIDE_INVALID, "the path is no UTF-8");
+    return str_is_utf8(str_from(*ret_path), NULL) ? TIDE_OK : tide_fail(err, TIDE_INVALID, "the path is not UTF-8");
 }
 
 /*

@@ -179,7 +179,7 @@ enum tide_code settings_on_store_error(const char *file, bool *ret_continue, str
     *ret_continue = word && strcmp(word, "continue") == 0;
     if (!word || *ret_continue || strcmp(word, "stop") == 0)
         return TIDE_OK;
-    tide_fail(err, TIDE_INVALID, "%s: '%.60s' is none of: stop continue", from, word);
+    tide_fail(err, TIDE_INVALID, "%s: '%.60s' is not one of: stop continue", from, word);
     return tide_about(err, TIDE_SUBJECT_KEY, "on_store_error");
 }
 

@@ -3,10 +3,10 @@
 
 #define AT(member) SHAPE_AT(struct access_shown, member)
 SHAPE(access, "A token for the API of the server.",
-      {"name", SHAPE_TEXT, AT(name), .help = "what the log calls whoever uses it"},
+      {"name", SHAPE_TEXT, AT(name), .help = "the name in the log of events that it caused"},
       {"scopes", SHAPE_LIST, AT(scopes), .help = "what it may do: read, answer, write, run, admin",
        .items = SHAPE_TEXT},
-      {"created_at", SHAPE_TIME, AT(created_ms), .help = "when it was made, or made anew"},
+      {"created_at", SHAPE_TIME, AT(created_ms), .help = "when it was created or rotated"},
       {"expires_at", SHAPE_TIME, AT(expires_ms), SHAPE_NULLABLE, "when it ends; null: never"},
       {"expired", SHAPE_BOOL, AT(expired), .help = "it has ended"},
       {"signed_in", SHAPE_BOOL, AT(signed_in), .help = "it was made by signing in with a code"},

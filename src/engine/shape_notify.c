@@ -13,7 +13,7 @@ SHAPE(notification, "A change of a run, as the program of the setting `notify` g
       {"at", SHAPE_TIME, AT(at_ms), SHAPE_NULLABLE, "when that was written"},
       {"attempt", SHAPE_INT, AT(attempt), 0, "1, and one more after each failure"},
       {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_NULLABLE, "the run"},
-      {"reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why, in a word"},
+      {"reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why, as a code"},
       {"error", SHAPE_TEXT, AT(error), SHAPE_NULLABLE, "of one that failed"},
       {"wait_kind", SHAPE_TEXT, AT(wait_kind), SHAPE_NULLABLE, "what it waits for"},
       {"question", SHAPE_TEXT, AT(question), SHAPE_NULLABLE, "what it asks"},

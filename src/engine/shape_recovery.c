@@ -52,7 +52,7 @@ const struct shape shape_recovery = {
             {"action", SHAPE_TEXT, AT(found.action), 0, "what was recorded, or can be done",
              .words = TIDE_RECOVERED_ACTIONS(WORD), .put = put_action, FOUND},
             {"session_id", SHAPE_TEXT, AT(found.session_id), 0, "the session", FOUND},
-            {"reason", SHAPE_TEXT, AT(found.reason), SHAPE_NULLABLE, "why, in a word", FOUND},
+            {"reason", SHAPE_TEXT, AT(found.reason), SHAPE_NULLABLE, "why, as a code", FOUND},
             {"why", SHAPE_TEXT, AT(found.why), SHAPE_NULLABLE, "why, in a sentence", FOUND},
             {"resumes", SHAPE_INT, AT(found.resumes), 0, "how often it was resumed without progress", FOUND},
             {"has_program", SHAPE_BOOL, AT(found.has_program), 0, "it can be run from its log", FOUND},

@@ -62,7 +62,7 @@ SHAPE(queued, "A message that was queued for the process that runs the session."
       {"queue_id", SHAPE_TEXT, AT(queue_id), 0, "the id of the message"}, SEQ("its event"));
 
 SHAPE(accepted, "What a request has set going.", SESSION_ID("the session"),
-      {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_OPTIONAL, "the run that goes on, or has begun"},
+      {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_OPTIONAL, "the run that continues or started"},
       {"queue_id", SHAPE_TEXT, AT(queue_id), SHAPE_OPTIONAL, "the message, where it was queued"},
       {"seq", SHAPE_INT, AT(seq), SHAPE_OPTIONAL, "the event that says so"},
       {"status", SHAPE_TEXT, AT(word), SHAPE_OPTIONAL, "of the session, for who waited until it parked or ended"},

@@ -13,7 +13,7 @@ const struct shape shape_run_row = {
             {"resumed_from", SHAPE_TEXT, AT(resumed_from), SHAPE_NULLABLE, "the run that it continues"},
             {"status", SHAPE_TEXT, AT(status), 0, "what it does, or how it ended",
              .words = "running waiting interrupted completed failed cancelled"},
-            {"reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why, or what it waits for, in a word"},
+            {"reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "a code: why, or what it waits for"},
             {"error", SHAPE_TEXT, AT(error), SHAPE_NULLABLE, "what it failed of"},
             {"first_seq", SHAPE_INT, AT(first_seq), 0, "its first event"},
             {"last_seq", SHAPE_INT, AT(last_seq), 0, "the event that ended it; 0: it has not ended"},

@@ -225,7 +225,7 @@ const struct shape shape_session = {
              .take = take_status},
             {"outcome", SHAPE_TEXT, AT(outcome), 0, "how its latest run ended; none: it has not, or there was none",
              .words = "none completed failed cancelled interrupted", .put = put_outcome, .take = take_outcome},
-            {"reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why, in a word"},
+            {"reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why, as a code"},
             {"why", SHAPE_TEXT, AT(why), 0, "why, in a sentence for people"},
             {"durability", SHAPE_TEXT, AT(degraded_events), 0,
              "degraded: something of its latest run waited in memory while the store could not be written",

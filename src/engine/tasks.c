@@ -156,7 +156,7 @@ enum tide_code task_check_session(tide_session *session, const char *task_id, st
         return err->code;
     if (same(info->task_id, task_id) && info->kind != TIDE_KIND_TASK)
         return TIDE_OK;
-    return tide_fail_session(err, TIDE_NOT_FOUND, info->id, "is no session of task '%.100s'", task_id);
+    return tide_fail_session(err, TIDE_NOT_FOUND, info->id, "is not a session of task '%.100s'", task_id);
 }
 
 /* ---- setting ---- */

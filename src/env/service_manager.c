@@ -59,7 +59,7 @@ static enum tide_code take_sockets(struct service_manager *m, struct tide_err *e
         return TIDE_OK; /* meant for another process */
     if (!int_of("LISTEN_FDS", &n) || n < 0 || n > SOCKETS_MAX)
         return tide_fail(err, TIDE_INVALID,
-                         "LISTEN_FDS is no number from 0 to %d: the service manager gives no sockets", SOCKETS_MAX);
+                         "LISTEN_FDS is not a number from 0 to %d: the service manager gives no sockets", SOCKETS_MAX);
     for (int i = 0; i < (int)n; i++) {
         if (fcntl(FIRST_FD + i, F_SETFD, FD_CLOEXEC))
             return tide_fail(err, TIDE_INVALID, "LISTEN_FDS says that %lld sockets are open, and descriptor %d is not",

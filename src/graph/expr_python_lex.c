@@ -179,7 +179,7 @@ static void by_code(struct py_reader *r, struct buf *out, unsigned most, unsigne
     for (int d; n < most && (d = peek_char(r, 0)) >= 0 && (base == 8 ? is_octal(d) : isxdigit(d)); n++, r->at++)
         c = c * (uint32_t)base + (uint32_t)(isdigit(d) ? d - '0' : tolower(d) - 'a' + 10);
     if (n < least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) {
-        py_fail(r, r->at, "an escape that is no character");
+        py_fail(r, r->at, "an escape that is not a character");
         return;
     }
     len = utf8_put(bytes, c);

@@ -34,7 +34,7 @@ static void check_answer(struct outlook *o, const struct status *st)
     }
     if (!waiting && o->opt->input) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_WRONG_STATE, NULL,
-                       WORDS(o, "session '%s' does not wait for an answer (%s)", id, st->reason));
+                       WORDS(o, "session '%s' does not wait for an answer: %s", id, status_in_short(st)));
         if (r->waiting && !due)
             outlook_hint(o, TIDE_ACTION_ROTATE_TOKEN, "");
         else

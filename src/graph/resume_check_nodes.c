@@ -109,17 +109,47 @@ static bool is_stuck(const struct outlook *o, const char *name, const struct tas
     return once && !t->unbegun && (t->state == TASK_RUNNING || t->state == TASK_FAILED);
 }
 
+#define HINT_OUTPUTS 100 /* bytes: longer ones have no room in a hint, and are asked for when the name was given */
+
+/* Its outputs that only a person can know: [,"set":{"x":null}]. Inside another node they are said with the name. */
+static void unknown_outputs(const struct outlook *o, const struct place *p, struct buf *out)
+{
+    const char *before = ",\"set\":{";
+
+    for (size_t i = 0; i < p->node->outputs.n && !p->frame.len; i++) {
+        struct str key = p->node->outputs.at[i];
+
+        if (texts_have(&p->node->nullable_outputs, key) || exec_is_excluded(o->x, key) ||
+            position_value(&o->x->view->content, p->frame, key))
+            continue;
+        buf_add_str(out, str_from(before));
+        json_quote(out, key);
+        buf_add_str(out, STR(":null"));
+        before = ",";
+    }
+    if (out->len > HINT_OUTPUTS)
+        out->len = 0;
+    else if (out->len)
+        buf_add_char(out, '}');
+}
+
 void outlook_ask(struct outlook *o, const char *name, const char *how)
 {
+    AUTO(buf_done) struct buf set = BUF_INIT((size_t)1 << 20);
+    bool inside = false;
     struct place p;
-    bool inside = place_find(o->x->graph, str_from(name), &p) && p.frame.len && p.node->outputs.n;
+
+    if (place_find(o->x->graph, str_from(name), &p)) {
+        inside = p.frame.len && p.node->outputs.n;
+        unknown_outputs(o, &p, &set);
+    }
 
     if (outlook_is_named(o->opt->retry, name) || outlook_is_named(o->opt->happened, name))
         return;
     outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_UNSETTLED, name,
                    WORDS(o, "node '%s' must happen once and %s: find out whether it happened", name, how));
-    outlook_repeat(
-        o, WORDS(o, "\"happened\":[{\"name\":%s%s}]", outlook_quote(o, name), inside ? ",\"output\":null" : ""));
+    outlook_repeat(o, WORDS(o, "\"happened\":[{\"name\":%s%s}]%s", outlook_quote(o, name),
+                            inside ? ",\"output\":null" : "", buf_cstr(&set)));
     outlook_repeat(o, WORDS(o, "\"retry\":[%s]", outlook_quote(o, name)));
 }
 

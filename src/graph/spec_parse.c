@@ -230,7 +230,7 @@ static void complain_of_type(struct spec_parser *p, const struct spec_field *f, 
     for (size_t i = 0; spec_node_words[i]; i++)
         if (f->types & (1u << i))
             buf_addf(&b, "%s%s", b.len ? ", " : "only nodes of this type have it: ", spec_node_words[i]);
-    spec_say_at(p, at, buf_cstr(&b), "'%s' means nothing for a node of this type", f->name);
+    spec_say_at(p, at, buf_cstr(&b), "'%s' does not apply to a node of this type", f->name);
 }
 
 static void read_member(struct spec_parser *p, const struct spec_object *object, unsigned type_bit,

@@ -74,7 +74,7 @@ SETTER(set_id)
     if (!text_of(p, v, at, &text))
         return;
     if (!str_is_id(text))
-        spec_say_at(p, at, "1 to 64 of A-Z a-z 0-9 _ and -, not beginning with -", "'%.*s' is no id",
+        spec_say_at(p, at, "1 to 64 of A-Z a-z 0-9 _ and -, not beginning with -", "'%.*s' is not an id",
                     (int)(text.len < 80 ? text.len : 80), text.ptr);
     *(struct str *)into = text;
 }
@@ -172,7 +172,7 @@ SETTER(set_duration)
 
     (void)f;
     if (text_of(p, v, at, &text) && !duration_of(text, into))
-        spec_say_at(p, at, "500ms, 90s, 15m, 3h or 2d", "'%.*s' is no length of time",
+        spec_say_at(p, at, "500ms, 90s, 15m, 3h or 2d", "'%.*s' is not a length of time",
                     (int)(text.len < 32 ? text.len : 32), text.ptr);
 }
 

@@ -130,7 +130,7 @@ static enum tide_code choose_body(struct http_reply *r, struct tide_err *err)
     if (coding.ptr && (length.ptr || !says(coding, "chunked") || nth_field(r, "Transfer-Encoding", 1).ptr))
         return refuse(err, "its Transfer-Encoding is none that is understood");
     if (nth_field(r, "Content-Length", 1).ptr || (length.ptr && !read_length(length, &r->left)))
-        return refuse(err, "its Content-Length is no length");
+        return refuse(err, "its Content-Length is not a length");
     if (r->status == 204 || r->status == 304 || (length.ptr && !r->left))
         r->state = REPLY_OVER;
     else if (coding.ptr)
@@ -148,7 +148,7 @@ static enum tide_code end_head(struct http_reply *r, struct tide_err *err)
     struct str rest = buf_view(&r->head), line = next_line(&rest);
 
     if (!read_status(line, &r->status, &r->stays))
-        return refuse(err, "its first line is no status line");
+        return refuse(err, "its first line is not a status line");
     while (rest.len) {
         line = next_line(&rest);
         if (!is_field(line))
@@ -198,7 +198,7 @@ static enum tide_code feed_head(struct http_reply *r, struct str bytes, size_t *
         buf_add(&r->head, bytes.ptr + i, n < room ? n : room);
         i += n;
         if (!may_be_http(&r->head))
-            return refuse(err, "its first line is no status line");
+            return refuse(err, "its first line is not a status line");
         if (n > room)
             return tide_fail(err, TIDE_TOO_BIG, "the head of the answer has more than %zu bytes", r->head.max);
         blank = end ? blank_line(buf_view(&r->head)) : 0;

@@ -147,7 +147,7 @@ static const char *check_framing(const struct http_request *q)
     if (length.ptr && coding.ptr)
         return "both Content-Length and Transfer-Encoding: one must go";
     if (length.ptr && !is_number(length))
-        return "Content-Length is no number";
+        return "Content-Length is not a number";
     if (coding.ptr && (coding.len != 7 || strncasecmp(coding.ptr, "chunked", 7) != 0))
         return "Transfer-Encoding may only be chunked";
     return NULL;
@@ -186,7 +186,7 @@ int http_read_head(struct http_exchange *x, const char *method, const char *vers
         return 505;
     }
     *ret_why = !is_path(q->path) || (q->query.len && !is_printable(q->query))
-                   ? "the target is no path: it begins with a slash and is ASCII"
+                   ? "the target is not a path: it begins with a slash and is ASCII"
                    : check_fields(q);
     return *ret_why ? 400 : 0;
 }

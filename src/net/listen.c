@@ -39,7 +39,8 @@ enum tide_code listen_bind_tcp(const char *address, const char *port, int *ret_f
     int fd, yes = 1, failed = getaddrinfo(address, port, &hints, &list);
 
     if (failed)
-        return tide_fail(err, TIDE_INVALID, "'%s' port '%s' is no address: %s", address, port, gai_strerror(failed));
+        return tide_fail(err, TIDE_INVALID, "'%s' port '%s' is not an address: %s", address, port,
+                         gai_strerror(failed));
     fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) ||
         bind(fd, list->ai_addr, list->ai_addrlen)) {
@@ -74,9 +75,9 @@ static enum tide_code check_directory(const char *path, struct tide_err *err)
     if (stat(dir, &st))
         return tide_fail_file(err, errno, "look at", dir);
     if (st.st_uid != geteuid() || st.st_mode & 077)
-        return tide_fail(err, TIDE_DENIED,
-                         "'%s' is no directory that only this user can enter: the socket belongs in one of mode 0700",
-                         dir);
+        return tide_fail(
+            err, TIDE_DENIED,
+            "'%s' is not a directory that only this user can enter: the socket belongs in one of mode 0700", dir);
     return TIDE_OK;
 }
 
@@ -89,7 +90,7 @@ static enum tide_code clear_place(const struct sockaddr_un *at, struct tide_err 
     if (lstat(at->sun_path, &st))
         return errno == ENOENT ? TIDE_OK : tide_fail_file(err, errno, "look at", at->sun_path);
     if (!S_ISSOCK(st.st_mode))
-        return tide_fail(err, TIDE_EXISTS, "'%s' is there, and is no socket: name another path", at->sun_path);
+        return tide_fail(err, TIDE_EXISTS, "'%s' is there, and is not a socket: name another path", at->sun_path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     failed = fd < 0 || connect(fd, (const struct sockaddr *)at, sizeof *at) ? errno : 0;
     if (fd >= 0)
@@ -153,7 +154,7 @@ enum tide_code listen_place_of(int fd, struct listen_place *ret, struct tide_err
     *ret = (struct listen_place){0};
     if (getsockname(fd, (struct sockaddr *)&at, &len) || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) ||
         type != SOCK_STREAM || (at.ss_family != AF_UNIX && at.ss_family != AF_INET && at.ss_family != AF_INET6))
-        return tide_fail(err, TIDE_INVALID, "descriptor %d is no stream socket of TCP or unix", fd);
+        return tide_fail(err, TIDE_INVALID, "descriptor %d is not a stream socket of TCP or unix", fd);
     if (at.ss_family == AF_INET)
         place_v4((const struct sockaddr_in *)&at, ret);
     else if (at.ss_family == AF_INET6)

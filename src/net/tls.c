@@ -195,7 +195,7 @@ enum tide_code tls_pin(const char *certificate, char ret[TLS_PIN_SIZE], struct t
     if (crt)
         tls.x509_crt_deinit(crt);
     if (!ok)
-        return tide_fail(err, TIDE_INVALID, "the certificate is no PEM certificate");
+        return tide_fail(err, TIDE_INVALID, "the certificate is not a PEM certificate");
     memcpy(ret, "sha256//", 8);
     sodium_bin2base64(ret + 8, TLS_PIN_SIZE - 8, digest, n, sodium_base64_VARIANT_ORIGINAL);
     return TIDE_OK;
@@ -215,9 +215,9 @@ enum tide_code tls_check_certificate(const char *certificate, const char *key,
     if (library_load(&library, err))
         return err->code;
     if (tls.x509_crt_init(&crt) || tls.x509_crt_import(crt, &crt_pem, GNUTLS_X509_FMT_PEM))
-        code = tide_fail(err, TIDE_INVALID, "the certificate is no PEM certificate");
+        code = tide_fail(err, TIDE_INVALID, "the certificate is not a PEM certificate");
     else if (tls.x509_privkey_init(&k) || tls.x509_privkey_import(k, &key_pem, GNUTLS_X509_FMT_PEM))
-        code = tide_fail(err, TIDE_INVALID, "the key is no PEM key, or it has a password: give one without");
+        code = tide_fail(err, TIDE_INVALID, "the key is not a PEM key, or it has a password: give one without");
     else
         code = check_pair(crt, k, err);
     if (!code && !tls.x509_crt_get_fingerprint(crt, GNUTLS_DIG_SHA256, digest, &n))

@@ -47,7 +47,7 @@ const char *websocket_refuses(const struct http_request *q, int *ret_status)
     if (sodium_base642bin(bytes, sizeof bytes, key.ptr ? key.ptr : "", key.len, NULL, &n, NULL,
                           sodium_base64_VARIANT_ORIGINAL) ||
         n != 16)
-        return "Sec-WebSocket-Key is no key of 16 bytes";
+        return "Sec-WebSocket-Key is not a key of 16 bytes";
     return NULL;
 }
 

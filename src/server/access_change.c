@@ -121,7 +121,7 @@ static enum tide_code bad_name(const char *name, struct tide_err *err)
     return about(
         err, "name",
         tide_fail(err, TIDE_INVALID,
-                  "'%.80s' is no name of a token: it has 1 to 64 letters, digits, dots, dashes and underscores, and "
+                  "'%.80s' is not a name of a token: it has 1 to 64 letters, digits, dots, dashes and underscores, and "
                   "is not local, token, deadline, person, node or override",
                   name));
 }

@@ -27,8 +27,8 @@ static enum tide_code check_file(int fd, const char *path, struct stat *ret, str
     if (fstat(fd, ret))
         return tide_fail_file(err, errno, "look at", path);
     if (!S_ISREG(ret->st_mode) || ret->st_uid != geteuid())
-        return tide_fail(err, TIDE_DENIED, "'%s' is not a regular file of this user: remove it, and make tokens anew",
-                         path);
+        return tide_fail(err, TIDE_DENIED,
+                         "'%s' is not a regular file of this user: remove it, and create tokens again", path);
     if (ret->st_mode & 077)
         return tide_fail(err, TIDE_DENIED,
                          "'%s' can be read or written by others: `chmod 600` it, and revoke what they may have read",
@@ -87,8 +87,8 @@ static enum tide_code parse_list(struct str text, const char *path, struct token
     for (const struct json *t = list ? list->first : NULL; t; t = t->next) {
         MEM_ROOM(ret->at, ret->n, ret->cap);
         if (!read_token(&a, t, &ret->at[ret->n]))
-            return tide_fail(err, TIDE_INVALID,
-                             "'%s' holds a token that is none: remove the file, and make tokens anew", path);
+            return tide_fail(err, TIDE_INVALID, "'%s' does not hold a token: remove the file, and create tokens again",
+                             path);
         ret->n++;
     }
     return TIDE_OK;

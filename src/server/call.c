@@ -78,9 +78,10 @@ static int check_query(void *arg, struct str name, struct str value)
     bool is_int = str_to_int64(value, &n);
 
     if (!f)
-        k->code = refuse(k->err, arena_printf(k->c->arena, "%.*s", STR_ARG(name)), "is no parameter of this address");
+        k->code =
+            refuse(k->err, arena_printf(k->c->arena, "%.*s", STR_ARG(name)), "is not a parameter of this address");
     else if (k->seen & (uint64_t)1 << (f - k->c->route->query))
-        k->code = refuse(k->err, f->name, "stands twice");
+        k->code = refuse(k->err, f->name, "is given twice");
     else if (f->type == FIELD_INT)
         k->code = check_int(f, is_int, n, k->err);
     else if (f->type == FIELD_BOOL && !str_eq(value, STR("true")) && !str_eq(value, STR("false")))
@@ -89,6 +90,30 @@ static int check_query(void *arg, struct str name, struct str value)
         k->code = check_text(k->c->arena, f, value, k->err);
     k->seen |= f ? (uint64_t)1 << (f - k->c->route->query) : 0;
     return k->code != TIDE_OK;
+}
+
+/* As `next` and hints have it: {"name": …, "output": …}. An output that is null is not given. */
+static bool is_settled(const struct json *v)
+{
+    const struct json *name = json_get(v, STR("name"));
+    size_t known = (name != NULL) + (json_get(v, STR("output")) != NULL);
+
+    return v->type == JSON_OBJECT && name && name->type == JSON_STRING && v->count == known;
+}
+
+static enum tide_code check_texts(struct call *c, const struct field *f, const struct json *v, struct tide_err *err)
+{
+    bool settled = f->type == FIELD_SETTLED;
+
+    for (const struct json *t = v->first; v->type == JSON_ARRAY && t; t = t->next) {
+        if (settled && is_settled(t))
+            continue;
+        if (t->type != JSON_STRING || check_text(c->arena, f, json_text(c->arena, t), err))
+            return refuse(err, f->name,
+                          settled ? "must be a list of texts, or of objects with name and output"
+                                  : "must be a list of texts");
+    }
+    return v->type == JSON_ARRAY ? TIDE_OK : refuse(err, f->name, "must be a list");
 }
 
 static enum tide_code check_member(struct call *c, const struct field *f, const struct json *v, struct tide_err *err)
@@ -106,10 +131,8 @@ static enum tide_code check_member(struct call *c, const struct field *f, const 
     case FIELD_ANY:
         return TIDE_OK;
     case FIELD_TEXTS:
-        for (const struct json *t = v->first; v->type == JSON_ARRAY && t; t = t->next)
-            if (t->type != JSON_STRING || check_text(c->arena, f, json_text(c->arena, t), err))
-                return refuse(err, f->name, "must be a list of texts");
-        return v->type == JSON_ARRAY ? TIDE_OK : refuse(err, f->name, "must be a list of texts");
+    case FIELD_SETTLED:
+        return check_texts(c, f, v, err);
     case FIELD_POSITION:
         if (v->type == JSON_STRING)
             return check_text(c->arena, f, json_text(c->arena, v), err);
@@ -128,7 +151,7 @@ enum tide_code call_check_members(struct call *c, const struct field *table, con
         const struct field *f = field_find(table, name);
 
         if (!f)
-            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is no member of this body");
+            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is not a member of this body");
         if (m->type != JSON_NULL && check_member(c, f, m, err))
             return err->code;
     }
@@ -230,7 +253,7 @@ static enum tide_code check_payload(struct call *c, struct tide_err *err)
         if (is_param(c->route, name))
             continue;
         if (!f)
-            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is no member of this payload");
+            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is not a member of this payload");
         if (m->type != JSON_NULL && check_member(c, f, m, err))
             return err->code;
     }
@@ -283,6 +306,17 @@ struct str call_json(struct call *c, const char *name)
     return m ? json_source(m) : STR("");
 }
 
+/* NAME or NAME=JSON, as commands take it. */
+static const char *settled_text(struct call *c, const struct json *v)
+{
+    const struct json *output = json_get(v, STR("output"));
+    struct str name = json_get_text(c->arena, v, STR("name"));
+
+    return output && output->type != JSON_NULL
+               ? arena_printf(c->arena, "%.*s=%.*s", STR_ARG(name), STR_ARG(json_source(output)))
+               : arena_dup(c->arena, name).ptr;
+}
+
 const char *const *call_texts(struct call *c, const char *name)
 {
     const struct json *m = member(c, name);
@@ -293,7 +327,7 @@ const char *const *call_texts(struct call *c, const char *name)
         return NULL;
     list = arena_alloc(c->arena, (m->count + 1) * sizeof *list);
     for (const struct json *t = m->first; t; t = t->next)
-        list[n++] = arena_dup(c->arena, json_text(c->arena, t)).ptr;
+        list[n++] = t->type == JSON_OBJECT ? settled_text(c, t) : arena_dup(c->arena, json_text(c->arena, t)).ptr;
     list[n] = NULL;
     return list;
 }

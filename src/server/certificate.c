@@ -42,7 +42,7 @@ static enum tide_code read_pem(const char *path, enum pem_kind kind, struct buf 
     if (failed)
         return tide_fail_file(err, failed, "read", path);
     if (!code && (ret->failed || memchr(buf_view(ret).ptr, 0, ret->len)))
-        return tide_fail(err, TIDE_INVALID, "'%s' is no PEM file", path);
+        return tide_fail(err, TIDE_INVALID, "'%s' is not a PEM file", path);
     return code;
 }
 

@@ -165,7 +165,7 @@ static enum tide_code delete_checkpoint(struct call *c, struct tide_err *err)
 
 static const struct field prune_body[] = {
     {.name = "keep", .type = FIELD_INT, .help = "how many of the newest stay [10]"},
-    {.name = "clean_only", .type = FIELD_BOOL, .help = "those that are not clean go as well"},
+    {.name = "clean_only", .type = FIELD_BOOL, .help = "also delete those that are not clean"},
     {.name = NULL},
 };
 
@@ -346,7 +346,7 @@ static enum tide_code show_trust(struct call *c, struct tide_err *err)
 static const struct field trust_body[] = {
     {.name = "would_run",
      .type = FIELD_OBJECT,
-     .help = "what GET showed: it is trusted only if it is still that",
+     .help = "the text that GET answered: refused if it has changed since",
      .required = true},
     {.name = NULL},
 };
@@ -378,14 +378,14 @@ const struct route change_routes[] = {
      .body = rollback_body, .answer = &shape_rolled_back},
     {HTTP_POST, ONE "/fork", "session.fork", SCOPE_WRITE, fork_session, "begin another session with this one's past",
      .body = fork_body, .answer = &shape_forked, .status = 201},
-    {HTTP_POST, ONE "/cancel", "session.cancel", SCOPE_WRITE, cancel, "end its run, whoever runs it",
+    {HTTP_POST, ONE "/cancel", "session.cancel", SCOPE_WRITE, cancel, "cancel its run, in any process",
      .body = cancel_body, .answer = &shape_cancelled},
     {HTTP_GET, ONE "/queue", "queue.list", SCOPE_READ, list_queue, "messages that no run has taken yet",
      .answer = &shape_message_page},
     {HTTP_DELETE, ONE "/queue/{queue}", "queue.withdraw", SCOPE_WRITE, withdraw, "withdraw a message", .status = 204},
     {HTTP_GET, ONE "/trust", "trust.show", SCOPE_READ, show_trust, "what would run, if a person trusted it",
      .answer = &shape_trust},
-    {HTTP_POST, ONE "/trust", "trust.give", SCOPE_ADMIN, trust, "trust it as it was shown", .body = trust_body,
+    {HTTP_POST, ONE "/trust", "trust.give", SCOPE_ADMIN, trust, "trust it as GET showed it", .body = trust_body,
      .answer = &shape_trust},
     {.method = 0},
 };

@@ -25,9 +25,9 @@ static const struct field create_body[] = {
     {.name = "session_id", .type = FIELD_ID, .help = "its id; one is made when none is given"},
     {.name = "title", .type = FIELD_TEXT, .help = "for people"},
     {.name = "agent", .type = FIELD_TEXT, .help = "of a log or a chat: the name of what runs in it"},
-    {.name = "agent_id", .type = FIELD_TEXT, .help = "which one of these"},
+    {.name = "agent_id", .type = FIELD_TEXT, .help = "which agent of that name"},
     {.name = "task_id", .type = FIELD_TEXT, .help = "the task that it works on"},
-    {.name = "metadata", .type = FIELD_OBJECT, .help = "whatever else is to be kept with it"},
+    {.name = "metadata", .type = FIELD_OBJECT, .help = "further data to store with it"},
     {.name = "prompt", .type = FIELD_TEXT, .help = "of a chat: the first message; on disk when this answers"},
     {.name = "model", .type = FIELD_TEXT, .help = "of a chat: the model [as configured]"},
     {.name = "working_dir",
@@ -35,7 +35,9 @@ static const struct field create_body[] = {
      .help = "of a chat or a graph: a directory beneath server_working_roots [the first of them]"},
     {.name = "program", .type = FIELD_ID, .help = "of a program: its name in server_programs; it is started"},
     {.name = "graph", .type = FIELD_TEXT, .help = "of a graph: its file, beneath server_graph_roots; it is started"},
-    {.name = "graph_digest", .type = FIELD_TEXT, .help = "the same: of one that was uploaded; needs the scope admin"},
+    {.name = "graph_digest",
+     .type = FIELD_TEXT,
+     .help = "of a graph: the digest of one that was uploaded; needs the scope admin"},
     {.name = "set", .type = FIELD_OBJECT, .help = "of a program or a graph: values of its memory"},
     {.name = NULL},
 };
@@ -313,7 +315,7 @@ static enum tide_code create(struct call *c, struct tide_err *err)
         if (call_json(c, f->name).len && !is_listed("session_id title agent_id task_id metadata", f->name) &&
             !is_listed(how->fields, f->name))
             return refuse_field(err, f->name,
-                                arena_printf(c->arena, "means nothing to a session of kind %s", how->kind));
+                                arena_printf(c->arena, "does not apply to a session of kind %s", how->kind));
     return need_scope(c, how->scope, err) ? err->code : how->create(c, err);
 }
 
@@ -324,7 +326,9 @@ static const struct field run_body[] = {
     {.name = "program", .type = FIELD_ID, .help = "of a program: its name in server_programs [the session's agent]"},
     {.name = "new_run", .type = FIELD_BOOL, .help = "of a program: also when the last run is unfinished"},
     {.name = "graph", .type = FIELD_TEXT, .help = "of a graph: its file, beneath server_graph_roots"},
-    {.name = "graph_digest", .type = FIELD_TEXT, .help = "the same: of one that was uploaded; needs the scope admin"},
+    {.name = "graph_digest",
+     .type = FIELD_TEXT,
+     .help = "of a graph: the digest of one that was uploaded; needs the scope admin"},
     {.name = "set", .type = FIELD_OBJECT, .help = "of a program or a graph: values of its memory"},
     {.name = NULL},
 };
@@ -406,7 +410,7 @@ static enum tide_code start(struct call *c, struct tide_err *err)
 }
 
 static const struct field runs_query[] = {
-    {.name = "limit", .type = FIELD_INT, .help = "at most so many, the newest", .min = 1, .max = RUNS_MAX},
+    {.name = "limit", .type = FIELD_INT, .help = "at most this number, the newest", .min = 1, .max = RUNS_MAX},
     {.name = NULL},
 };
 
@@ -472,7 +476,7 @@ static const struct field update_body[] = {
     {.name = "title", .type = FIELD_TEXT, .help = "for people"},
     {.name = "agent", .type = FIELD_TEXT, .help = "the name of what runs in it"},
     {.name = "task_id", .type = FIELD_TEXT, .help = "the task that it works on"},
-    {.name = "metadata", .type = FIELD_OBJECT, .help = "in place of what is kept with it"},
+    {.name = "metadata", .type = FIELD_OBJECT, .help = "replaces the metadata that is stored with it"},
     {.name = NULL},
 };
 
@@ -518,7 +522,7 @@ static const struct field run_stored_body[] = {
     {.name = "title", .type = FIELD_TEXT, .help = "for people"},
     {.name = "agent_id", .type = FIELD_TEXT, .help = "which agent"},
     {.name = "task_id", .type = FIELD_TEXT, .help = "the task that it works on"},
-    {.name = "metadata", .type = FIELD_OBJECT, .help = "whatever else is to be kept with it"},
+    {.name = "metadata", .type = FIELD_OBJECT, .help = "further data to store with it"},
     {.name = "working_dir", .type = FIELD_TEXT, .help = "a directory beneath server_working_roots [the first of them]"},
     {.name = "set", .type = FIELD_OBJECT, .help = "values of its memory"},
     {.name = NULL},
@@ -542,8 +546,8 @@ const struct route create_routes[] = {
     {HTTP_POST, "/sessions", "session.create", SCOPE_WRITE, create,
      "make a session, and start what the settings name; it is on disk when this answers", .body = create_body,
      .answer = &shape_started, .status = 201},
-    {HTTP_PATCH, ONE, "session.update", SCOPE_WRITE, update, "change what it says of itself", .body = update_body,
-     .answer = &shape_appended},
+    {HTTP_PATCH, ONE, "session.update", SCOPE_WRITE, update, "change its title, agent, task or metadata",
+     .body = update_body, .answer = &shape_appended},
     {HTTP_POST, ONE "/runs", "run.start", SCOPE_RUN, start, "start its next run, as the settings name it",
      .body = run_body, .answer = &shape_started, .status = 202},
     {HTTP_GET, ONE "/runs", "run.list", SCOPE_READ, list_runs, "its runs, oldest first", runs_query,

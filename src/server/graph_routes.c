@@ -96,9 +96,9 @@ static enum tide_code show(struct call *c, struct tide_err *err)
 
 static const struct field diff_body[] = {
     {.name = "before", .type = FIELD_OBJECT, .help = "a graph"},
-    {.name = "before_digest", .type = FIELD_TEXT, .help = "in place of it one that was uploaded"},
+    {.name = "before_digest", .type = FIELD_TEXT, .help = "the digest of one that was uploaded, instead"},
     {.name = "after", .type = FIELD_OBJECT, .help = "another version of it"},
-    {.name = "after_digest", .type = FIELD_TEXT, .help = "in place of it one that was uploaded"},
+    {.name = "after_digest", .type = FIELD_TEXT, .help = "the digest of one that was uploaded, instead"},
     {.name = "live",
      .type = FIELD_BOOL,
      .help = "also which unfinished sessions could continue with the other version"},

@@ -42,9 +42,9 @@ static const char *method_name(enum http_method method)
 static void put_field_schema(struct json_out *o, const struct field *f)
 {
     static const char *const types[] = {
-        [FIELD_TEXT] = "string",  [FIELD_ID] = "string",   [FIELD_INT] = "integer",
-        [FIELD_BOOL] = "boolean", [FIELD_WORD] = "string", [FIELD_OBJECT] = "object",
-        [FIELD_TEXTS] = "array",  [FIELD_ANY] = NULL,      [FIELD_POSITION] = NULL,
+        [FIELD_TEXT] = "string", [FIELD_ID] = "string",     [FIELD_INT] = "integer", [FIELD_BOOL] = "boolean",
+        [FIELD_WORD] = "string", [FIELD_OBJECT] = "object", [FIELD_TEXTS] = "array", [FIELD_ANY] = NULL,
+        [FIELD_POSITION] = NULL, [FIELD_SETTLED] = "array",
     };
 
     json_out_begin(o, '{');
@@ -62,6 +62,11 @@ static void put_field_schema(struct json_out *o, const struct field *f)
         shape_schema_words(o, f->words, false);
     if (f->type == FIELD_TEXTS)
         json_out_kraw(o, STR("items"), STR("{\"type\":\"string\"}"));
+    if (f->type == FIELD_SETTLED)
+        json_out_kraw(
+            o, STR("items"),
+            STR("{\"type\":[\"string\",\"object\"],\"properties\":{\"name\":{\"type\":\"string\"},\"output\":{}},"
+                "\"required\":[\"name\"],\"additionalProperties\":false}"));
     json_out_end(o, '}');
 }
 

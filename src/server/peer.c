@@ -107,7 +107,7 @@ static bool send_message(struct peer *p, const char *type, struct str id, struct
     put_message(&out, type, id, action, payload);
     if (!out.failed && websocket_send(p->ws, buf_view(&out)))
         return true;
-    websocket_close(p->ws, PEER_SLOW, "more waits to be sent than may wait");
+    websocket_close(p->ws, PEER_SLOW, "too much is waiting to be sent");
     return false;
 }
 
@@ -181,13 +181,13 @@ static void answer_request(struct call *c, int status, const char *type, struct 
 /* ---- requests ---- */
 
 static const struct field message_fields[] = {
-    {.name = "id", .type = FIELD_ANY, .help = "whatever the answer is to have as its id", .required = true},
+    {.name = "id", .type = FIELD_ANY, .help = "any value; the answer has the same id", .required = true},
     {.name = "type", .type = FIELD_WORD, .help = "what it is", .required = true, .words = "request"},
     {.name = "action", .type = FIELD_TEXT, .help = "what is asked for", .required = true},
     {.name = "payload", .type = FIELD_OBJECT, .help = "with what"},
     {.name = "timestamp", .type = FIELD_TEXT, .help = "when it was asked"},
     {.name = "if_match", .type = FIELD_INT, .help = "the last seq that the client knows"},
-    {.name = "idempotency_key", .type = FIELD_TEXT, .help = "the same request has the same one"},
+    {.name = "idempotency_key", .type = FIELD_TEXT, .help = "the same for each try of the same request"},
     {.name = NULL},
 };
 

@@ -25,6 +25,7 @@ enum field_type {
     FIELD_OBJECT,   /* JSON */
     FIELD_ANY,      /* JSON */
     FIELD_TEXTS,    /* a list of texts; in a query separated by commas */
+    FIELD_SETTLED,  /* a list of texts NAME or NAME=JSON, or of {"name", "output"} as `next` and hints have it */
     FIELD_POSITION, /* a seq, as a number or a text, or the id of a checkpoint */
 };
 struct field {

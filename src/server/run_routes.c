@@ -199,10 +199,12 @@ static const struct field answer_body[] = {
 
 static const struct field resume_body[] = {
     ANSWER_FIELDS,
-    {.name = "without_answer", .type = FIELD_BOOL, .help = "as a hint has it: there is no input"},
+    {.name = "without_answer", .type = FIELD_BOOL, .help = "continue without an answer, as a hint offers"},
     {.name = "ask_again", .type = FIELD_TEXT, .help = "the name of a question that was answered with no"},
     {.name = "retry", .type = FIELD_TEXTS, .help = "steps or nodes that run again although they must happen once"},
-    {.name = "happened", .type = FIELD_TEXTS, .help = "such ones that have happened: NAME or NAME=JSON"},
+    {.name = "happened",
+     .type = FIELD_SETTLED,
+     .help = "steps or nodes that must happen once and did: NAME or NAME=JSON, or as `next` has it"},
     {.name = "now", .type = FIELD_BOOL, .help = "of a program: end a sleep before it is due"},
     {.name = "accept_change",
      .type = FIELD_BOOL,
@@ -221,7 +223,7 @@ static enum tide_code may_answer(struct call *c, tide_session *session, const st
 {
     if (!o->input && !(c->caller.scopes & SCOPE_WRITE))
         return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "input",
-                            "is missing: to go on without an answer needs the scope write");
+                            "is missing: continuing without an answer needs the scope write");
     if (o->token)
         return resume_check_token(session, o->token, err);
     if (o->input && !(c->caller.scopes & SCOPE_ANSWER))
@@ -348,8 +350,8 @@ static enum tide_code resume(struct call *c, struct tide_err *err)
 #define ONE "/sessions/{id}"
 const struct route run_routes[] = {
     {HTTP_POST, ONE "/messages", "message.send", SCOPE_WRITE, send,
-     "say something: the run goes on with it, or it is queued for whoever runs the session", .body = message_body,
-     .answer = &shape_accepted, .status = 202},
+     "send a message: the run continues with it, or it is queued for the process that runs the session",
+     .body = message_body, .answer = &shape_accepted, .status = 202},
     {HTTP_POST, ONE "/resume", "session.resume", SCOPE_WRITE, resume, "continue what was interrupted, failed or waits",
      .body = resume_body, .answer = &shape_accepted, .status = 202, .dry_run = &shape_plan},
     {HTTP_POST, ONE "/answer", "session.answer", SCOPE_ANSWER, resume, "answer what it waits for", .body = answer_body,

@@ -51,7 +51,7 @@ static bool check_where(struct server *s, struct http_request *q)
 
     if (q->by != HTTP_BY_UNIX && !is_listed(s->listeners.hosts, host))
         return answer_problem(q, 421, TIDE_DENIED, NULL,
-                              "the Host of this request is none of this server: use an address that it printed");
+                              "the Host of this request is not an address of this server: use one that it printed");
     if (origin.ptr && !is_listed(s->listeners.origins, origin))
         return answer_problem(
             q, 403, TIDE_DENIED, NULL,

@@ -35,9 +35,9 @@ static const struct field list_query[] = {
     {.name = "text",
      .type = FIELD_TEXT,
      .help = "only those with each of these words in their id, title, agent, task_id or why, in upper or lower case"},
-    {.name = "after", .type = FIELD_TEXT, .help = "continue behind the session with this cursor; lists by creation"},
+    {.name = "after", .type = FIELD_TEXT, .help = "only sessions after this cursor; sorts by creation"},
     {.name = "since_ms", .type = FIELD_INT, .help = "only those that changed at or after this Unix time"},
-    {.name = "limit", .type = FIELD_INT, .help = "at most so many", .min = 1, .max = LIST_MAX},
+    {.name = "limit", .type = FIELD_INT, .help = "at most this number", .min = 1, .max = LIST_MAX},
     {.name = "look",
      .type = FIELD_INT,
      .help = "look at so many sessions at most: the page may have fewer, and not be the last [all]",
@@ -248,7 +248,7 @@ static enum tide_code show_state(struct call *c, struct tide_err *err)
 }
 
 static const struct field log_query[] = {
-    {.name = "after", .type = FIELD_INT, .help = "events behind this seq"},
+    {.name = "after", .type = FIELD_INT, .help = "only events after this seq"},
     {.name = "to", .type = FIELD_INT, .help = "up to this seq"},
     {.name = "before", .type = FIELD_INT, .help = "the last ones before this seq, in order"},
     {.name = "kinds",
@@ -258,7 +258,7 @@ static const struct field log_query[] = {
      .type = FIELD_TEXT,
      .help = "only events with each of these words in their kind or data, in upper or lower case"},
     {.name = "inherited", .type = FIELD_BOOL, .help = "of a fork: also what it shares with its parents"},
-    {.name = "limit", .type = FIELD_INT, .help = "at most so many", .min = 1, .max = EVENTS_MAX},
+    {.name = "limit", .type = FIELD_INT, .help = "at most this number", .min = 1, .max = EVENTS_MAX},
     {.name = NULL},
 };
 
@@ -401,7 +401,7 @@ static const struct field checkpoints_query[] = {
     {.name = "clean", .type = FIELD_BOOL, .help = "only those with no failure or retry before them"},
     {.name = "rolled_back", .type = FIELD_BOOL, .help = "also those that a rollback undid"},
     {.name = "before_seq", .type = FIELD_INT, .help = "only those before this event"},
-    {.name = "limit", .type = FIELD_INT, .help = "only the newest so many", .min = 1, .max = LIST_MAX},
+    {.name = "limit", .type = FIELD_INT, .help = "at most this number, the newest", .min = 1, .max = LIST_MAX},
     {.name = NULL},
 };
 
@@ -437,7 +437,7 @@ static enum tide_code list_checkpoints(struct call *c, struct tide_err *err)
 }
 
 static const struct field inspect_query[] = {
-    {.name = "memory", .type = FIELD_BOOL, .help = "with the memory as of there"},
+    {.name = "memory", .type = FIELD_BOOL, .help = "include the memory at that point"},
     {.name = NULL},
 };
 

@@ -97,7 +97,7 @@ static void dropped(void *arg, enum feed_end why)
 #define AFTER                                                                                                          \
     {                                                                                                                  \
         .name = "after", .type = FIELD_INT,                                                                            \
-        .help = "what comes behind this id; Last-Event-ID says the same, and wins [from now on]", .min = 0             \
+        .help = "only events after this id; Last-Event-ID takes precedence [from now on]", .min = 0                    \
     }
 #define KINDS                                                                                                          \
     {                                                                                                                  \

@@ -184,11 +184,11 @@ static const struct field subscribe_body[] = {
     {.name = "session_id", .type = FIELD_ID, .help = "the session; none: all"},
     {.name = "after",
      .type = FIELD_INT,
-     .help = "events behind this seq, or of all behind this position [from now on]"},
+     .help = "only events after this seq; of all sessions, after this position [from now on]"},
     {.name = "kinds", .type = FIELD_TEXTS, .help = "only events of these kinds; run. stands for all that begin so"},
     {.name = "session_ids", .type = FIELD_TEXTS, .help = "of all: only of these sessions"},
     {.name = "task_id", .type = FIELD_TEXT, .help = "of all: only of the sessions of this task"},
-    {.name = "snapshot", .type = FIELD_BOOL, .help = "how it stands comes first [true]"},
+    {.name = "snapshot", .type = FIELD_BOOL, .help = "send the current state first [true]"},
     {.name = NULL},
 };
 
@@ -341,7 +341,7 @@ const struct route peer_routes[] = {
      .action = "unsubscribe",
      .scope = SCOPE_READ,
      .run = unsubscribe,
-     .help = "follow it no more",
+     .help = "end a subscription",
      .body = unsubscribe_body},
     {.path = "", .action = "ping", .scope = SCOPE_READ, .run = ping, .help = "whether the other end answers"},
     {.action = NULL},

@@ -41,8 +41,8 @@ static enum tide_code show_session(struct call *c, struct tide_err *err)
 /* ---- its sessions ---- */
 
 static const struct field page_query[] = {
-    {.name = "after", .type = FIELD_TEXT, .help = "continue behind the session with this cursor"},
-    {.name = "limit", .type = FIELD_INT, .help = "at most so many", .min = 1, .max = LIST_MAX},
+    {.name = "after", .type = FIELD_TEXT, .help = "only sessions after this cursor"},
+    {.name = "limit", .type = FIELD_INT, .help = "at most this number", .min = 1, .max = LIST_MAX},
     {.name = NULL},
 };
 
@@ -61,7 +61,7 @@ static enum tide_code list_sessions(struct call *c, struct tide_err *err)
 
 static const struct field list_query[] = {
     {.name = "state", .type = FIELD_TEXT, .help = "only of this state"},
-    {.name = "limit", .type = FIELD_INT, .help = "at most so many", .min = 1, .max = LIST_MAX},
+    {.name = "limit", .type = FIELD_INT, .help = "at most this number", .min = 1, .max = LIST_MAX},
     {.name = NULL},
 };
 
@@ -104,7 +104,7 @@ static enum tide_code reply_task(struct call *c, struct tide_err *err)
 }
 
 static const struct field set_body[] = {
-    {.name = "state", .type = FIELD_TEXT, .help = "such as REVIEW; empty: it follows from the sessions again"},
+    {.name = "state", .type = FIELD_TEXT, .help = "such as REVIEW; empty: derive it from the sessions again"},
     {.name = "title", .type = FIELD_TEXT, .help = "for people"},
     {.name = NULL},
 };

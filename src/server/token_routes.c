@@ -34,7 +34,7 @@ static enum tide_code list_tokens(struct call *c, struct tide_err *err)
 }
 
 static const struct field create_body[] = {
-    {.name = "name", .type = FIELD_TEXT, .help = "what the log calls whoever uses it", .required = true},
+    {.name = "name", .type = FIELD_TEXT, .help = "the name in the log of events that it caused", .required = true},
     {.name = "scopes", .type = FIELD_TEXTS, .help = "what it may do: " SCOPE_WORDS, .required = true},
     {.name = "expires_ms", .type = FIELD_INT, .help = "when it ends, as Unix time [never]", .min = 1},
     {.name = NULL},

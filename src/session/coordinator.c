@@ -388,8 +388,8 @@ static enum tide_code check_answerless(struct resuming *m, struct tide_err *err)
     if (!m->status.is_resumable)
         return tide_fail_session(err, TIDE_WRONG_STATE, m->s->head.id, "cannot be resumed: %s", m->status.why);
     if (m->opt->input) {
-        tide_fail_session(err, TIDE_WRONG_STATE, m->s->head.id, "does not wait %s (%s)",
-                          waits ? "any more" : "for an answer", m->status.reason);
+        tide_fail_session(err, TIDE_WRONG_STATE, m->s->head.id, "does not wait %s: %s",
+                          waits ? "any more" : "for an answer", status_in_short(&m->status));
         if (waits)
             tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, m->s->head.id);
         return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"without_answer\":true");

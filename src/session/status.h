@@ -41,6 +41,9 @@ void status_of_session(struct status *ret, struct store *store, const struct sta
 /* Why a run was interrupted, in words; NULL: there are none for it. */
 const char *status_reason_sentence(const char *reason);
 
+/* How it stands, in a few words, for an error: "its last run failed". */
+const char *status_in_short(const struct status *status);
+
 /* The same as its handle has it, and whether it may move at all (session_list.c). */
 enum tide_code session_derive_status(struct tide_session *s, struct status *ret, struct tide_err *err) MUST_CHECK;
 

@@ -157,6 +157,24 @@ const char *status_reason_sentence(const char *reason)
     return NULL;
 }
 
+const char *status_in_short(const struct status *status)
+{
+    static const char *const ends[] = {
+        [TIDE_OUTCOME_NONE] = "nothing has run in it yet",
+        [TIDE_OUTCOME_COMPLETED] = "its last run was completed",
+        [TIDE_OUTCOME_FAILED] = "its last run failed",
+        [TIDE_OUTCOME_CANCELLED] = "its last run was cancelled",
+        [TIDE_OUTCOME_INTERRUPTED] = "its last run was interrupted",
+    };
+    const char *sentence = status_reason_sentence(status->reason);
+
+    if (status->status == TIDE_STATUS_WAITING)
+        return strcmp(status->reason, "due") == 0 ? "its deadline has passed" : "it waits";
+    if (status->status == TIDE_STATUS_RUNNING)
+        return "it runs";
+    return sentence ? sentence : ends[status->outcome];
+}
+
 static void say_reason(struct status *s, const char *before)
 {
     const char *sentence = status_reason_sentence(s->reason);

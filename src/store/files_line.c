@@ -550,7 +550,7 @@ const char *line_why_not(struct str line, int64_t seq)
     if (!read_kind(&a, &a, json_get(v, STR("kind")), &kind))
         return "its kind is not 1 to 64 lower-case letters, digits, '_' and '.'";
     if (!read_time(&a, json_get(v, STR("ts")), false, &ts))
-        return "its ts is no time";
+        return "its ts is not a time";
     return "its \"tidemark\" is damaged";
 }
 

@@ -239,7 +239,7 @@ static void a_bad_script_is_one_clear_line(void **state)
     } rows[] = {
         {"", "script.json: line 1, column 1"},
         {"{\"turns\":[}", "line 1, column 11"},
-        {"[]", "it is no object"},
+        {"[]", "it is not an object"},
         {"{}", "it has no turns"},
         {"{\"turns\":[]}", "it has no turns"},
         {"{\"turns\":7}", "'turns' must be an array"},
@@ -248,7 +248,7 @@ static void a_bad_script_is_one_clear_line(void **state)
         {"{\"nodes\":{\"a\":[]}}", "node 'a': it has no turns"},
         {"{\"nodes\":{\"a\":[{}],\"b\":[{},{\"txt\":1}]}}", "node 'b': turn 2 has an unknown key 'txt'"},
         {"{\"turns\":[{}],\"repaet\":true}", "unknown key 'repaet'"},
-        {"{\"turns\":[{},7]}", "turn 2 is no object"},
+        {"{\"turns\":[{},7]}", "turn 2 is not an object"},
         {"{\"turns\":[{\"txt\":\"x\"}]}", "turn 1 has an unknown key 'txt'"},
         {"{\"turns\":[{\"text\":7}]}", "turn 1: 'text' must be a string"},
         {"{\"turns\":[{\"delay_ms\":-1}]}", "turn 1: 'delay_ms' must be a number"},

@@ -561,7 +561,7 @@ static void a_file_is_written_with_its_directories(void **state)
     assert_int_equal(names_in(w, "new/deep"), 1); /* nothing beside it */
     REFUSES(w, "write", "{'path':'new/deep','content':''}", "'new/deep' is a directory, not a file");
     REFUSES(w, "write", "{'path':'new/','content':''}", "is a directory, not a file");
-    REFUSES(w, "write", "{'path':'new/deep/a.txt/b','content':''}", "goes through a file that is no directory");
+    REFUSES(w, "write", "{'path':'new/deep/a.txt/b','content':''}", "goes through a file that is not a directory");
     REFUSES(w, "write", "{'path':'..','content':''}", "is a directory");
     REFUSES(w, "write", "{'path':'../new/a','content':''}", "leads out of");
     assert_int_equal(names_in(w, ".."), 2);

@@ -71,7 +71,7 @@ refuses_as 'no prompt' 2 'INVALID|argument||prompt||' chat --script hello.json <
 refuses_as 'an empty prompt' 2 'INVALID|argument||prompt||' chat --script hello.json -p '' </dev/null
 printf 'a\377' >bytes
 refuses_as 'a prompt that is not UTF-8' 2 'INVALID|argument||prompt||' chat --script hello.json <bytes
-refuses_as 'a script that is not there' 3 'NOT_FOUND|file||none.json||' chat --script none.json -p hi </dev/null
+refuses_as 'a script that is not there' 3 'NOT_FOUND|file||none.json||repeat' chat --script none.json -p hi </dev/null
 echo '{"turns":[{"txet":"x"}]}' >wrong.json
 refuses_as 'a script that is wrong' 2 "INVALID|file||$work/wrong.json||" chat --script wrong.json -p hi </dev/null
 refuses_as '--resume and --continue' 2 'INVALID|argument||resume||' chat --resume x --continue </dev/null
@@ -88,6 +88,7 @@ check_is 'doctor: no provider is no trouble' 1 "$(tidemark doctor | grep -c '^ok
 check_is "doctor: the other provider's key alone: it is suggested" 1 "$(OPENAI_API_KEY=sk-key-of-openai tidemark doctor | grep -c '^warn *provider .*tidemark config set provider openai')"
 echo '{"provider": "openai", "model": "m"}' >half.json
 check_is 'doctor: a model without a key is' 1 "$(tidemark doctor --config half.json | grep -c '^warn *provider .*OPENAI_API_KEY')"
+check_is 'doctor: no model: the setting is named, and no option that it has not' '1|0' "$(ANTHROPIC_API_KEY=k tidemark doctor >out; grep -c '^warn *provider .*config set model' out)|$(grep -c -- --model out)"
 echo '{"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1"}' >nobody.json
 check_is 'doctor: nobody is asked' 1 "$(tidemark doctor --config nobody.json | grep -c '^ok *provider ')"
 tidemark doctor --online --config nobody.json >out && got=0 || got=$?
@@ -223,7 +224,7 @@ check_is 'allowed, it goes on' Done. "$(tidemark resume "$id" --input allow 2>er
 check_is 'and says what was allowed' 'tidemark: allow bash echo hi >>ran; echo hi? allow' "$(cat err)"
 check_is 'and it ran once' hi "$(cat ran)"
 check_is 'which is recorded' 'allow|person' "$(field "$id" approval.given '$.decision')|$(field "$id" approval.given '$.by')"
-refuses_as 'an answer is taken once' 2 "WRONG_STATE|session|$id|||" resume "$id" --input allow
+refuses_as 'an answer is taken once' 2 "WRONG_STATE|session|$id|||repeat" resume "$id" --input allow
 rm -f ran
 chat tool -p go
 check_is 'as JSON: waiting, with a token' "waiting|7" "$(json '$.status' <out)|$got"
@@ -244,6 +245,7 @@ chat tool -p go
 check_is 'a yes as well' Done. "$(tidemark resume "$id" --input yes --reason 'only this once')"
 check 'for the model' eval "field '$id' message.tool '$.content' | tail -n 1 | grep -qF '[allowed by the user: only this once]'"
 check_is 'it ran once' hi "$(cat ran)"
+refuses_as 'an answer to nothing' 2 "WRONG_STATE|session|$id|||repeat" resume "$id" --input yes
 chat tool -p go
 chat hello --resume "$id" -p 'never mind'
 check_is 'another prompt in place of the answer' Second. "$answer"
@@ -467,6 +469,10 @@ n=$(sessions)
 check_is 'and keeps nothing' Hello. "$(tidemark chat --no-store --script hello.json -p hi </dev/null)"
 check_is 'in the store' "$n" "$(sessions)"
 check_is 'nor elsewhere' '' "$(ls tmp)"
+ANTHROPIC_API_KEY=k tidemark chat --no-store --provider anthropic --model m --base-url http://127.0.0.1:1 --config once.json -p hi </dev/null 2>err
+check 'when it fails, nothing is offered that would need it' eval "grep -q 'check the network and base_url' err && ! grep -q 'tidemark chat' err"
+ANTHROPIC_API_KEY=k tidemark chat --no-store --provider anthropic --model m --base-url http://127.0.0.1:1 --config once.json --json -p hi </dev/null >out 2>err
+check_is 'nor as JSON' '[]' "$(tail -n 1 err | json '$.hints')"
 mkdir -p "tmp/$(repeat 100 d)"
 check_is 'however long the name of its place is' Hello. "$(TMPDIR=$work/tmp/$(repeat 100 d) tidemark chat --no-store --script hello.json -p hi </dev/null)"
 echo '{"provider":"script","script":"../hello.json"}' >elsewhere/beside.json

@@ -105,5 +105,5 @@ check 'run, too' wait_for grep -qi 'no space left.*paus' err
 rm small/fill
 wait "$run"
 check_is 'run: whole' full "$(tidemark why held --json | json '$.durability')"
-TIDEMARK_ON_STORE_ERROR=never refuses 'a word that is none' 2 'none of: stop' exec -- true
+TIDEMARK_ON_STORE_ERROR=never refuses 'a word that is none' 2 'not one of: stop' exec -- true
 finish

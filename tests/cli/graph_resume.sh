@@ -364,7 +364,7 @@ check 'and says so' holds 'session i2 is damaged' <err
 # ---- what is no graph ----
 tidemark sessions new --id plain >/dev/null
 refuses_as 'a session that ran nothing' 2 'WRONG_STATE|session|plain|||start' sessions resume plain
-refuses_as 'what is for graphs' 2 'INVALID|argument|plain|set||repeat' sessions resume plain --set a=1
+refuses_as 'what is for graphs' 2 'INVALID|argument|plain|set||why' sessions resume plain --set a=1
 tidemark exec --session prog -- sh -c 'exit 3' >/dev/null 2>&1
 check_end 'a program goes on as with resume' 3 tidemark sessions resume prog
 

@@ -103,7 +103,7 @@ refuses_as 'a flag with a value' 2 'INVALID|argument||json||' sessions list --js
 refuses_as 'a missing operand' 2 'INVALID|argument||id||' sessions show
 refuses 'an operand too many' 2 "unexpected 'b'" sessions show a b
 refuses_as 'a missing required option' 2 'INVALID|argument||to||' sessions rollback a
-refuses 'a word that is none of the choices' 2 'is none of: bash zsh fish' completion tcsh
+refuses 'a word that is none of the choices' 2 'is not one of: bash zsh fish' completion tcsh
 refuses 'help about an unknown command' 2 'did you mean' help sessions nwe
 
 tidemark --store s.db sessions new --id a >/dev/null

@@ -88,6 +88,7 @@ whole() {
     at 400 "$@" | ageless >wide
     check_is "$what: no word is cut" '' "$(ageless <narrow | diff - wide)"
 }
+tidemark tasks set nightly-builds --state REVIEW --title 'All that is built at night, and who looks at it' >/dev/null
 fits 'sessions list' sessions list
 whole 'why, of one that waits' why a-deployment-that-waits
 whole 'why, of one that failed' why failed
@@ -96,6 +97,7 @@ at 40 why a-program-with-a-rather-long-name >narrow
 check 'an offered command is one line' grep -qx '  tidemark resume a-program-with-a-rather-long-name' narrow
 at 40 exec --session a-program-with-a-rather-long-name -- false >narrow
 check 'also in a sentence' grep -q '`tidemark resume a-program-with-a-rather-long-name`' narrow
+whole 'tasks show' tasks show nightly-builds
 fits 'sessions show' sessions show a-deployment-that-waits
 at 80 sessions show a-deployment-that-waits >narrow
 check 'a long value goes on below itself' eval "grep -A1 '^why ' narrow | grep -q '^             [a-z0-9]'"

@@ -44,6 +44,11 @@ check_is 'the resume completes it' '0|1' "$?|$(grep -c '^report: Unevenness bend
 cd "$work" || exit 1
 
 # ---- the chat ----
+eval "$(block 'config set model NAME' | sed -n '1s/  *#.*//p')" >/dev/null
+check_is 'its settings' NAME "$(tidemark config get model)"
+check 'another provider' eval "tidemark $(grep -o 'config set provider [a-z]*' "$readme" | head -n 1)"
+tidemark config set model --unset
+tidemark config set provider --unset
 block 'cat script.json' >chat
 sed -n '/^{"turns"/,/\]}$/p' chat >script.json
 check 'its script is JSON' eval "tr -d '\n' <script.json | json '\$.turns[0].text' >/dev/null"
@@ -100,5 +105,8 @@ eval "$(sed -n 7p steps | sed "s/ckpt_…/$ckpt/")" >/dev/null 2>&1
 check_is 'rolled back' main "$(tidemark state "$id" | json '$.content.memory.branch')"
 check 'a fork' eval "$(sed -n 8p steps) >/dev/null"
 check_is 'followed' 1 "$(eval "timeout 10 $(sed -n 9p steps)" | head -n 1 | wc -l | tr -d ' ')"
+if ! on_files; then
+    check_is 'the query' '1|user|hello' "$(sqlite3 "$work/data/tidemark/tidemark.db" "$(grep -o 'SELECT turn.*NOT deleted' "$readme")" | grep hello | sort -u)"
+fi
 check_is 'a stream' '{"seq":7}' "$(echo '{"kind":"note.one"}' | eval "$(block 'my-agent' | sed 's/^my-agent | //; s/  *# .*//')")"
 finish

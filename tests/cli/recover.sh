@@ -255,5 +255,5 @@ refuses_as '--auto-resume alone' 2 'INVALID|argument||auto_resume||' recover --a
 refuses_as '--interval alone' 2 'INVALID|argument||interval||' recover --interval 5s
 refuses_as 'a watch that does nothing' 2 'INVALID|argument||watch||' recover --watch --dry-run
 refuses_as 'a key that can be read only once' 2 'INVALID|argument||run_due||' --key-fd 3 recover --run-due 3<key
-TIDEMARK_AUTO_RESUME=maybe refuses 'a word in the environment that means nothing' 2 "'maybe' is none of" recover --run-due
+TIDEMARK_AUTO_RESUME=maybe refuses 'a word in the environment that means nothing' 2 "'maybe' is not one of" recover --run-due
 finish

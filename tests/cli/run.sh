@@ -119,7 +119,7 @@ echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"functi
 refuses_as 'a callback' 2 'INVALID|node||a||' run callback.json
 echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"event_loop","prompt":"Hi","model":"m"}]}' >agent.json
 refuses_as 'an agent without a key' 2 'INVALID|key||*||set_setting' run agent.json
-refuses_as 'a script that is not there' 3 'NOT_FOUND|file||none.json||' run agent.json --script none.json
+refuses_as 'a script that is not there' 3 'NOT_FOUND|file||none.json||repeat' run agent.json --script none.json
 check_is 'none of them left a session' "$before" "$(sessions)"
 
 # ---- nodes that fail ----

@@ -40,12 +40,19 @@ cat >graph.json <<'END'
   {"id": "pay", "type": "function", "retries": 0, "effect": "once", "program": ["false"], "outputs": ["x"]}]}
 END
 tidemark run graph.json --session paid >/dev/null 2>&1 </dev/null
-reads 'what must happen once' "node 'pay' must happen once and failed: find out whether it happened: \`--happened pay\` records that it did, \`--retry pay\` runs it again" \
+reads 'what must happen once' "node 'pay' must happen once and failed: find out whether it happened: \`--happened pay --set 'x=…'\` records that it did, \`--retry pay\` runs it again" \
     sessions resume paid
 reads 'what it gave is missing' "node 'pay' happened, and its outputs stay unset (x): \`--set 'x=…'\` sets it" sessions resume paid --happened pay
-reads 'an argument too many' "session 'paid' does not wait for an answer (exit) (and 1 more): omit \`--input\`, \`--dry-run\` lists all" sessions resume paid --input yes
+reads 'an argument too many' "session 'paid' does not wait for an answer: its last run failed (and 1 more): omit \`--input\`, \`--dry-run\` lists all" sessions resume paid --input yes
 tidemark exec --session prog -- true >/dev/null 2>&1
-reads 'an argument of another kind of session' "--set: session 'prog' runs no graph, and this is for graphs: omit \`--set\`" resume prog --set a=1
+tidemark token rotate asks >/dev/null
+tidemark sessions export asks >asks.jsonl
+TIDEMARK_STORE=$(store_at copied) && export TIDEMARK_STORE
+tidemark sessions import asks.jsonl >/dev/null
+tidemark sessions trust asks --yes >/dev/null
+reads 'a wait that has ended, in words' "resume: session 'asks' does not wait any more: the token that answers it was revoked: \`tidemark token rotate asks\` opens the wait again, \`tidemark resume asks\` continues without" resume asks --input yes
+default_store
+reads 'an argument of another kind of session' "--set: session 'prog' runs no graph, and this is for graphs: \`tidemark why prog\` explains its status" resume prog --set a=1
 damage there 2
 reads 'damage' "session 'there': event 2 is damaged: \`tidemark log show there --to 1\` shows what is intact before it" log show there
 

@@ -43,10 +43,12 @@ tidemark exec --session program -- sh -c 'exit 1' 2>/dev/null
 TIDEMARK_SCRIPT=$work/none.json tidemark chat -p hi --script answers.json --output json 2>/dev/null </dev/null | json '$.session_id' >chat.id
 chat=$(cat chat.id)
 tidemark run graph.json --session graph -q 2>/dev/null
-# only FOR SESSION COMMAND OPTION...: refused, because it is for FOR.
+# only FOR SESSION COMMAND OPTION...: refused, because it is for FOR. Of a chat that has completed the option is not all that is wrong.
 only() {
+    local helps=repeat
+    [ "$2" != "$chat" ] || helps=why
     # shellcheck disable=SC2086
-    refuses_as "$3: ${*:4} is for $1" 2 "INVALID|argument|$2|*||repeat" $3 "$2" "${@:4}"
+    refuses_as "$3: ${*:4} is for $1" 2 "INVALID|argument|$2|*||$helps" $3 "$2" "${@:4}"
 }
 for option in --now --accept-change '--request-id r'; do
     # shellcheck disable=SC2086 # words

@@ -398,7 +398,7 @@ static void one_that_failed_needs_a_word(void **state)
     begin(&l, ONCE);
     fails_at(&l, "b");
     refused(&l, NULL, TIDE_UNSETTLED, TIDE_ACTION_REPEAT, "b");
-    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"b\"}]}");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"b\"}],\"set\":{\"b\":null}}");
     helps(&l, 1, TIDE_ACTION_REPEAT, "{\"retry\":[\"b\"]}");
     refused(&l, &opt, TIDE_INVALID, TIDE_ACTION_REPEAT, "q");
     opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .happened = q};

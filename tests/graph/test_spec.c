@@ -58,10 +58,10 @@ static void a_broken_graph_gets_everything_told_at_once(void **state)
         "{\"from\":\"right\",\"to\":\"ask\",\"on\":\"failure\"},{\"from\":\"right\",\"to\":\"again\",\"on\":\"failure\"}]}";
     static const char want[] =
         "$.max_retrys: a graph has no key 'max_retrys' | did you mean 'max_retries'?\n"
-        "$.nodes[0].program: 'program' means nothing for a node of this type | only nodes of this type have it: function\n"
+        "$.nodes[0].program: 'program' does not apply to a node of this type | only nodes of this type have it: function\n"
         "$.nodes[1]: a node of type function must have program or callback\n"
         "$.nodes[4].type: 'ruter' is not known here | did you mean 'router'?\n"
-        "$.nodes[5].deadline: 'soon' is no length of time | 500ms, 90s, 15m, 3h or 2d\n"
+        "$.nodes[5].deadline: 'soon' is not a length of time | 500ms, 90s, 15m, 3h or 2d\n"
         "$.nodes[6].routes[0].when: line 1: unexpected symbol near <eof>\n"
         "$.edges[5].on: edge 'join' → 'again': 'sucess' is not known here | did you mean 'success'?\n"
         "$.nodes[3].id: 'left' is the id of $.nodes[1] already | each id may be used only once\n"
@@ -102,7 +102,7 @@ static const struct {
     {"no nodes", GRAPH("", ""), "$.nodes: there is no node", false},
     {"nodes that are none", GRAPH("7,null,[]", ""), "$.nodes[2]: must be an object: a node", false},
     {"a bad id", "{\"tidemark_graph\":1,\"id\":\"../x\",\"entry\":\"a\",\"nodes\":[" NODE_A "]}",
-     "$.id: '../x' is no id", false},
+     "$.id: '../x' is not an id", false},
     {"unreachable", GRAPH(NODE_A "," NODE_B, ""), "$.nodes[1]: 'b' cannot be reached from the entry 'a'", false},
     {"edge to nowhere", GRAPH(NODE_A, ",\"edges\":[" EDGE("a", "x", "") "]"),
      "$.edges[0].to: edge 'a' → 'x': there is no node 'x'", false},

@@ -121,12 +121,12 @@ def what_is_unsafe_or_wrong_is_refused_and_nothing_is_made():
     taken.close()
     p.refuses(6, "needs TLS", "--listen", "0.0.0.0:0")
     p.refuses(6, "needs TLS", "--listen", "[::]:0")
-    p.refuses(2, "is no ADDRESS:PORT", "--listen", "7007")
-    p.refuses(2, "is no address", "--listen", "nowhere.invalid:7007")
-    p.refuses(2, "is no name of a host", "--host", "a b")
-    p.refuses(2, "is no name of a host", "--host", "*")
-    p.refuses(2, "is no origin", "--origin", "console.example.org")
-    p.refuses(2, "is no origin", "--origin", "https://console.example.org/page")
+    p.refuses(2, "is not an ADDRESS:PORT", "--listen", "7007")
+    p.refuses(2, "is not an address", "--listen", "nowhere.invalid:7007")
+    p.refuses(2, "is not a name of a host", "--host", "a b")
+    p.refuses(2, "is not a name of a host", "--host", "*")
+    p.refuses(2, "is not an origin", "--origin", "console.example.org")
+    p.refuses(2, "is not an origin", "--origin", "https://console.example.org/page")
     p.done()
 
 
@@ -138,8 +138,8 @@ def a_certificate_that_is_no_good_is_refused():
     p.refuses(2, "go together", *listen, "--tls-certificate", crt)
     p.refuses(2, "go together", *listen, "--tls-key", key)
     p.refuses(3, "No such file", *listen, "--tls-certificate", crt, "--tls-key", p.dir + "/none")
-    p.refuses(2, "no PEM key", *listen, "--tls-certificate", crt, "--tls-key", crt)
-    p.refuses(2, "no PEM certificate", *listen, "--tls-certificate", p.write("x", "x"), "--tls-key", key)
+    p.refuses(2, "not a PEM key", *listen, "--tls-certificate", crt, "--tls-key", crt)
+    p.refuses(2, "not a PEM certificate", *listen, "--tls-certificate", p.write("x", "x"), "--tls-key", key)
     p.refuses(6, "can be read by others", *listen, "--tls-certificate", crt, "--tls-key", p.write("open.pem", EXPIRED_KEY, 0o644))
     s = Started(p, *listen, "--tls", lines=3)
     want(s.stop(), 0)
@@ -206,7 +206,7 @@ def the_unix_socket_is_of_this_user_alone():
     os.mkdir(p.dir + "/own", 0o700)
     with open(p.dir + "/own/s", "w"):
         pass
-    p.refuses(4, "is no socket", "--listen", "off", "--unix", p.dir + "/own/s")
+    p.refuses(4, "is not a socket", "--listen", "off", "--unix", p.dir + "/own/s")
     p.refuses(2, "at most", "--listen", "off", "--unix", p.dir + "/own/" + "s" * 100)
     s = Started(p, "--listen", "off", "--unix", p.dir + "/own/t", lines=1)
     want(s.unix, p.dir + "/own/t")

@@ -250,7 +250,7 @@ def the_token_of_a_wait_is_enough_to_answer_it():
     line_of(remote("resume", "secret", "--input", "yes", env=env), IO, "a token is needed")
     line_of(remote("resume", "nobody", "--token", token, "--input", "yes", env=env), TOKEN)
     r = remote("resume", "secret", "--token", token, "--input", "yes", "--reason", "fine", env=env)
-    want((r.returncode, r.stdout), (0, "session secret was answered, and goes on at the server\n"), r.stderr)
+    want((r.returncode, r.stdout), (0, "session secret was answered, and continues on the server\n"), r.stderr)
     for _ in range(200):
         if last("secret")["status"] == "idle":
             break
@@ -522,7 +522,7 @@ def a_server_that_stays_away_is_given_up():
     b = Between(lambda n: True)
     r = remote("sessions", "send", "--queue", "away", "hello", server=b.url, timeout=60)
     b.close()
-    line_of(r, IO, "whether the request was carried out is not known")
+    line_of(r, IO, "it is not known whether the request was carried out")
     want(b.posts > 3, True, "tries")
     want(len(s.run("sessions", "queue", "away").stdout.splitlines()), 1)
 
@@ -614,10 +614,10 @@ def the_environment_names_a_server():
 
 
 def addresses_that_are_none_are_refused():
-    for url, word in (("nonsense", "names no server"), ("", "names no server"), ("http://", "names no server"), ("unix:", "names no server"),
-                      ("http://127.0.0.1:0", "names no server"), ("http://127.0.0.1:99999", "names no server"),
-                      ("http://127.0.0.1:80/path", "names no server"), ("http://user@127.0.0.1", "names no server"),
-                      ("ftp://127.0.0.1", "names no server"), ("http://[::1", "names no server")):
+    for url, word in (("nonsense", "not the address of a server"), ("", "not the address of a server"), ("http://", "not the address of a server"), ("unix:", "not the address of a server"),
+                      ("http://127.0.0.1:0", "not the address of a server"), ("http://127.0.0.1:99999", "not the address of a server"),
+                      ("http://127.0.0.1:80/path", "not the address of a server"), ("http://user@127.0.0.1", "not the address of a server"),
+                      ("ftp://127.0.0.1", "not the address of a server"), ("http://[::1", "not the address of a server")):
         line_of(command("--server", url, "why", "x"), USAGE, word)
     for host in ("192.0.2.1", "example.org", "0.0.0.0", "127.0.0.1.example.org", "[2001:db8::1]", "[::ffff:192.0.2.1]"):
         line_of(command("--server", "http://%s:7007" % host, "why", "x"), IO, "is another machine", "https://")
@@ -713,11 +713,11 @@ def what_is_no_server_is_refused():
             (ok + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", None, "speaks no HTTP"),
             (ok + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}xx\r\n", None, "speaks no HTTP"),
             (ok + b"Content-Length: 999999999999\r\n\r\n", None, "more than"),
-            (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi", None, "is no server of Tidemark"),
-            (ok + b"Content-Length: 4\r\n\r\n{\"a\"", None, "is no server of Tidemark"),
+            (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi", None, "is not Tidemark"),
+            (ok + b"Content-Length: 4\r\n\r\n{\"a\"", None, "is not Tidemark"),
             (ok + b"Content-Length: 2\r\n\r\n[]", None, "another version"),
-            (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", None, "is no server of Tidemark"),
-            (b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", None, "is no server of Tidemark"),
+            (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", None, "is not Tidemark"),
+            (b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", None, "is not Tidemark"),
             (b"HTTP/1.1 200 OK\r\n", forever(b"X-Field: 1\r\n" * 500), "more than"),
             (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, None, "speaks no HTTP"),
             (b"", forever(b"x" * 65536), "speaks no HTTP"),
@@ -734,7 +734,7 @@ def what_is_no_server_is_refused():
 
 
 def a_server_that_lies_reaches_no_shell_and_no_terminal():
-    """Ids, commands that are offered, and pages that do not go on: what comes from a server is not believed."""
+    """Ids, commands that are offered, and pages that repeat: what comes from a server is not believed."""
     evil = "x; touch %s/owned #" % s.dir.name
     row = {"session_id": "good", "id": "good", "kind": "program", "title": "\x1b]0;owned\x07", "status": "waiting", "outcome": "none",
            "why": "\x1b[2Jgone", "next": [], "last_seq": 1, "first_seq": 1, "since": "2026-01-01T00:00:00.000Z", "next_cursor": None}
@@ -768,7 +768,7 @@ def a_server_that_lies_reaches_no_shell_and_no_terminal():
     page = answer({"events": [{"seq": 1, "ts": "2026-01-01T00:00:00.000Z", "kind": "note"}], "last_seq": 1, **row})
     f = Fake(page)
     r = remote("log", "show", "good", server=f.url, timeout=50)
-    want((r.returncode, "do not go on" in r.stderr), (IO, True), r.stderr)
+    want((r.returncode, "repeats a page of the log" in r.stderr), (IO, True), r.stderr)
     f.close()
 
 
@@ -828,7 +828,7 @@ def tls_is_pinned():
     want(r.returncode, 0, r.stderr)
     line_of(command("--server", t.url, "--pin", wrong, "why", "a", env=t.env), IO, "another key than the one that is pinned", t.pin)
     line_of(command("--server", t.url, "why", "a", env=t.elsewhere), IO, "is not to be trusted", "pin")
-    line_of(command("--server", t.url, "--pin", "nonsense", "why", "a", env=t.env), USAGE, "is no pin")
+    line_of(command("--server", t.url, "--pin", "nonsense", "why", "a", env=t.env), USAGE, "is not a pin")
     line_of(command("--server", t.url.replace("https", "http"), "why", "a", env=t.env), IO)
     line_of(command("--server", HTTP.replace("http", "https"), "why", "a", env=t.env), IO)
     t.done()

@@ -29,6 +29,13 @@ void chat_done(struct chat *c)
     chat_session_done(&c->core);
 }
 
+void chat_drop_hints(struct tide_err *err)
+{
+    for (size_t i = 0; i < sizeof err->hints / sizeof err->hints[0]; i++)
+        if (err->hints[i].session_id[0])
+            err->hints[i].action = 0;
+}
+
 enum tide_code chat_store(struct chat *c, struct tide_err *err)
 {
     const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};

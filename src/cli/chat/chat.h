@@ -80,6 +80,9 @@ enum tide_code chat_print_end(struct chat_printing *p, enum tide_code code, bool
 
 bool chat_is_stopped(void *arg); /* by a signal */
 
+/* Of a chat that is not kept (--no-store): no command finds its session, so none is offered. */
+void chat_drop_hints(struct tide_err *err);
+
 /* ---- chat_screen.c: a conversation; or one prompt, or going on, shown as a conversation is */
 enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct tide_err *err) MUST_CHECK;
 enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct tide_err *err) MUST_CHECK;

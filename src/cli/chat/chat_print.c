@@ -149,6 +149,8 @@ static enum tide_code print_report(struct chat_printing *p, enum tide_code code,
     struct cli *cli = p->cli;
     const char *id = tide_session_id(p->chat->session);
 
+    if (code && p->no_store)
+        chat_drop_hints(err);
     if (p->how == PRINT_TEXT)
         report_durability(degraded_events(p->chat->session));
     if (p->how != PRINT_TEXT)
@@ -174,7 +176,10 @@ static enum tide_code print_report(struct chat_printing *p, enum tide_code code,
         return TIDE_OK;
     }
     if (code == TIDE_CANCELLED) {
-        say("%s: `%s chat --resume %s` continues", err->msg, own_command(&a), id);
+        if (p->no_store)
+            say("%s", err->msg);
+        else
+            say("%s: `%s chat --resume %s` continues", err->msg, own_command(&a), id);
         cli->exit_status = stop_signal ? 128 + stop_signal : 1;
         return TIDE_OK;
     }

@@ -228,6 +228,8 @@ void screen_error(struct screen *s, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
 
+    if (s->chat.want->no_store)
+        chat_drop_hints(err);
     view_error(s->view, err_text(&a, err));
 }
 
@@ -240,7 +242,9 @@ static void end_work(struct screen *s, enum tide_code code, struct tide_err *err
     s->usage.ms = monotonic_ms() - s->began_ms;
     if (s->presses && s->line)
         line_edit_hold(s->line);
-    if (code == TIDE_WAITING) {
+    if (code == TIDE_WAITING && s->chat.want->no_store) {
+        view_notice(s->view, arena_printf(&a, "%s: /resume asks again", err->msg));
+    } else if (code == TIDE_WAITING) {
         view_notice(s->view, arena_printf(&a, "%s: /resume asks again; elsewhere `%s resume %s --input allow`",
                                           err->msg, own_command(&a), tide_session_id(s->chat.core.session)));
     } else if (code == TIDE_CANCELLED) {
@@ -442,7 +446,7 @@ static void read_and_work(struct screen *s)
         else
             say_prompt(s, text);
     }
-    if (s->chat.core.session) {
+    if (s->chat.core.session && !s->chat.want->no_store) {
         AUTO(arena_done) struct arena a = ARENA_INIT;
 
         view_command(s->view,

@@ -49,7 +49,7 @@ static enum tide_code write_page(const char *url, char path[PATH_MAX], struct ti
     int dir = -1;
 
     if (!is_plain_url(url))
-        return tide_fail(err, TIDE_IO, "the server's answer is no URL of a console");
+        return tide_fail(err, TIDE_IO, "the server's answer is not a URL of a console");
     if (!user_state_path(PAGE_NAME, true, path, PATH_MAX))
         return tide_fail(err, TIDE_DENIED,
                          "the state directory cannot be written: set XDG_STATE_HOME to a directory of yours");

@@ -97,14 +97,14 @@ static enum tide_code split_address(char *text, const char **ret_address, const 
     char *colon = strrchr(text, ':'), *end;
 
     if (!colon || colon == text || !colon[1])
-        return args_refuse(err, "listen", "'%s' is no ADDRESS:PORT", text);
+        return args_refuse(err, "listen", "'%s' is not an ADDRESS:PORT", text);
     *colon = '\0';
     *ret_port = colon + 1;
     *ret_address = text;
     if (text[0] == '[') {
         end = strchr(text, ']');
         if (!end || end[1])
-            return args_refuse(err, "listen", "'%s' is no address", text);
+            return args_refuse(err, "listen", "'%s' is not an address", text);
         *end = '\0';
         *ret_address = text + 1;
     }
@@ -165,12 +165,13 @@ static enum tide_code take_names(struct serving *s, struct tide_err *err)
     s->opt.listen.origins = s->origins;
     for (size_t i = 0; s->hosts[i]; i++)
         if (!s->hosts[i][0] || strpbrk(s->hosts[i], "/ @*"))
-            return args_refuse(err, "host", "'%s' is no name of a host, such as box.example.org", s->hosts[i]);
+            return args_refuse(err, "host", "'%s' is not a name of a host, such as box.example.org", s->hosts[i]);
     for (size_t i = 0; s->origins[i]; i++) {
         const char *name = strstr(s->origins[i], "://");
 
         if (!name || !name[3] || strpbrk(name + 3, "/ @*"))
-            return args_refuse(err, "origin", "'%s' is no origin, such as https://console.example.org", s->origins[i]);
+            return args_refuse(err, "origin", "'%s' is not an origin, such as https://console.example.org",
+                               s->origins[i]);
     }
     return TIDE_OK;
 }
@@ -302,7 +303,7 @@ static void *end_late(void *arg)
     (void)arg;
     for (int64_t left; (left = end_ms - monotonic_ms()) > 0;)
         (void)!poll(NULL, 0, (int)(left < 1000000 ? left : 1000000));
-    log_write(TIDE_LOG_WARN, "the server did not stop in time, and ends as it is");
+    log_write(TIDE_LOG_WARN, "the server did not stop in time, and exits now");
     _exit(0);
 }
 
@@ -388,7 +389,7 @@ const struct command cmd_serve = {
     .options = options,
     .help = "serve the store over HTTP, to this user and to those with a token",
     .more =
-        "It listens on this machine only, unless it has TLS. The first signal stops it: nothing new begins, what runs "
-        "is parked,\nand programs go on by themselves; the second one ends it at once. "
+        "It listens on this machine only, unless it has TLS. The first signal stops it: nothing new starts, runs are\n"
+        "parked, and programs continue without it. The second signal ends it at once. "
         "See tidemark-serve(1).",
 };

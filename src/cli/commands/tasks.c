@@ -139,27 +139,26 @@ const struct command cmd_tasks_list = {
     .need = NEED_READ,
     .options = list_options,
     .help = "list tasks, the one that changed last first",
-    .more =
-        "A task is there as long as a session has its id (--task-id of `tidemark sessions new`, task_id of a request).",
+    .more = "A task exists while a session has its id (--task-id of `tidemark sessions new`, task_id of a request).",
 };
 
 /* ---- show ---- */
 
 static void put_task(struct out *out, const struct task_row *task)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     char ago[AGO_SIZE];
 
-    outf(out, "task      ");
-    out_value(out, task->task_id);
-    outf(out, "\nstate     %s", task->state);
-    if (task->is_set)
-        outf(out, ", as a person set it; from its sessions: %s", task->derived);
-    if (task->title) {
-        outf(out, "\ntitle     ");
-        out_value(out, task->title);
-    }
-    outf(out, "\nsessions  %" PRId64 ", %" PRId64 " running, %" PRId64 " waiting\nchanged   %s\n", task->sessions,
-         task->running, task->waiting, time_ago(ago, task->updated_ms));
+    out_field(out, "task", task->task_id);
+    out_field(out, "state",
+              task->is_set
+                  ? arena_printf(&a, "%s, as a person set it; from its sessions: %s", task->state, task->derived)
+                  : task->state);
+    out_field(out, "title", task->title);
+    out_field(out, "sessions",
+              arena_printf(&a, "%" PRId64 ", %" PRId64 " running, %" PRId64 " waiting", task->sessions, task->running,
+                           task->waiting));
+    out_field(out, "changed", time_ago(ago, task->updated_ms));
 }
 
 static int put_session(void *arg, const struct tide_session_info *info)
@@ -271,7 +270,7 @@ static const struct opt set_options[] = {
 
 static enum tide_code refuse_nothing(struct tide_err *err)
 {
-    return args_refuse(err, "state", "tasks set: nothing is to be set: give --state or --title");
+    return args_refuse(err, "state", "tasks set: there is nothing to set: give --state or --title");
 }
 
 static enum tide_code set_remote(struct cli *cli, struct tide_err *err)
@@ -310,6 +309,6 @@ const struct command cmd_tasks_set = {
     .options = set_options,
     .help = "set the state or the title of a task; make the task if there is none",
     .more =
-        "What is set counts, whatever the sessions do, until it is taken back with --state ''. It is kept in a session of\n"
-        "kind `task`.",
+        "The state that is set applies until it is removed with --state '', whatever the sessions do. It is stored in a\n"
+        "session of kind `task`.",
 };
