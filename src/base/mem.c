@@ -12,6 +12,7 @@
  */
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -196,4 +197,9 @@ void arena_done(struct arena *a)
         return;
     free_blocks(a->head);
     *a = (struct arena)ARENA_INIT;
+}
+
+void mem_give_back(void)
+{
+    (void)malloc_trim(0);
 }

@@ -60,4 +60,7 @@ const char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((f
 void arena_reset(struct arena *a); /* forgets everything, keeps one block */
 void arena_done(struct arena *a);
 
+/* After much was allocated and freed again: what the allocator still holds of it goes back to the system. */
+void mem_give_back(void);
+
 #endif

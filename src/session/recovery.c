@@ -302,6 +302,6 @@ enum tide_code tide_store_recover(tide_store *store, unsigned flags, tide_recove
     free(m->found);
     free(m);
     if (wrote_many) /* a server that goes on does not keep the memory that this took */
-        store_rest(store_of(store));
+        mem_give_back();
     return code ? tide_wrap(err, "recover") : TIDE_OK;
 }

@@ -7,7 +7,6 @@
 #include "store/sqlite_db.h"
 
 #include <errno.h>
-#include <malloc.h>
 
 #include "base/invariant.h"
 #include "base/id.h"
@@ -231,7 +230,7 @@ void db_reader_rest(struct sqlite_store *s, struct conn *c)
     db_run(c, ST_ROLLBACK);
     (void)sqlite3_db_release_memory(c->db);
     leave_reader(s, c);
-    (void)malloc_trim(0);
+    mem_give_back();
 }
 
 /* When those who read have ended. */
