@@ -88,6 +88,7 @@ struct creating {
     char *secret;
     struct caller *ret;
     const struct caller *by; /* of a sign-in; NULL: it is none */
+    char chosen[ACCESS_NAME_SIZE];
 };
 
 /* Of an argument whose value the message names. */
@@ -129,7 +130,7 @@ static enum tide_code bad_name(const char *name, struct tide_err *err)
 enum tide_code access_create(const char *name, unsigned scopes, int64_t expires_ms, char ret_secret[ACCESS_SECRET_SIZE],
                              struct caller *ret, struct tide_err *err)
 {
-    struct creating c = {name, scopes, expires_ms, ret_secret, ret, NULL};
+    struct creating c = {.name = name, .scopes = scopes, .expires_ms = expires_ms, .secret = ret_secret, .ret = ret};
 
     if (!is_name(name))
         return bad_name(name, err);
@@ -176,23 +177,28 @@ static enum tide_code add_signed_in(struct token_list *list, void *arg, struct t
 {
     struct creating *c = arg;
     const struct token *above = c->by->id[0] ? token_with_id(list, c->by->id) : NULL;
-    char name[ACCESS_NAME_SIZE];
 
     if (c->by->id[0] && (!above || !caller_is_valid(&above->caller)))
         return tide_fail(err, TIDE_DENIED, "the token that allowed this is revoked or has expired");
     remove_expired(list);
     if (count_signed_in(list) >= SIGNED_IN_MAX)
         return tide_fail(err, TIDE_BUSY, "%d are signed in already: revoke some of their tokens", SIGNED_IN_MAX);
-    if (!c->name)
-        choose_name(list, name);
-    c->name = c->name ? c->name : name;
+    if (!c->name) {
+        choose_name(list, c->chosen);
+        c->name = c->chosen;
+    }
     return add_token(list, c, err);
 }
 
 enum tide_code access_sign_in(const struct caller *by, const char *name, unsigned scopes, int64_t expires_ms,
                               char ret_secret[ACCESS_SECRET_SIZE], struct caller *ret, struct tide_err *err)
 {
-    struct creating c = {name, scopes & by->scopes, expires_ms, ret_secret, ret, by};
+    struct creating c = {.name = name,
+                         .scopes = scopes & by->scopes,
+                         .expires_ms = expires_ms,
+                         .secret = ret_secret,
+                         .ret = ret,
+                         .by = by};
 
     if (name && !is_name(name))
         return bad_name(name, err);

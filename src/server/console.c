@@ -17,13 +17,13 @@
 #define ETAG_SIZE 48
 
 /* It may load what is in its files, talk to its own server, and nothing else. */
-#define POLICY                                                                                                         \
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src "     \
-    "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+static const char policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src "
+    "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 static const char *const safe_fields[] = {
     "Content-Security-Policy",
-    POLICY,
+    policy,
     "X-Content-Type-Options",
     "nosniff",
     "Referrer-Policy",
