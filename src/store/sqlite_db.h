@@ -54,6 +54,7 @@ enum stmt_id {
     ST_HIDDEN_HEADS,
     ST_FORKS,
     ST_LIST,
+    ST_LIST_FORKS,
     ST_LIST_COUNT,
     ST_IDS_COUNT,
     ST_RESOLVE,

@@ -139,14 +139,15 @@ static enum tide_code count_piece(struct sqlite_store *s, struct conn *c, int64_
 static enum tide_code list_piece(struct sqlite_store *s, struct conn *c, struct arena *a, int64_t before,
                                  int64_t parent, struct listed *rows, size_t *ret_n, struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(c, ST_LIST);
+    sqlite3_stmt *st = db_stmt(c, parent ? ST_LIST_FORKS : ST_LIST);
     enum tide_code code = TIDE_OK;
     size_t n = 0;
     int rc = SQLITE_DONE;
 
     sqlite3_bind_int64(st, 1, before);
-    sqlite3_bind_int64(st, 2, parent);
-    sqlite3_bind_int64(st, 3, LIST_PIECE);
+    sqlite3_bind_int64(st, 2, LIST_PIECE);
+    if (parent)
+        sqlite3_bind_int64(st, 3, parent);
     while (!code && n < LIST_PIECE && (rc = db_step(c, st)) == SQLITE_ROW) {
         struct listed *row = &rows[n];
 

@@ -54,8 +54,8 @@ static const char *const sql[ST_COUNT] = {
     [ST_HIDDEN] = "SELECT id FROM sessions WHERE hidden = 1 LIMIT ?1",
     [ST_HIDDEN_HEADS] = HEAD_COLUMNS "WHERE s.hidden = 1",
     [ST_FORKS] = "SELECT id FROM sessions WHERE parent = ?1 ORDER BY sid LIMIT 4",
-    [ST_LIST] =
-        HEAD_COLUMNS "WHERE s.hidden != 1 AND s.sid < ?1 AND (?2 = 0 OR s.parent = ?2) ORDER BY s.sid DESC LIMIT ?3",
+    [ST_LIST] = HEAD_COLUMNS "WHERE s.hidden != 1 AND s.sid < ?1 ORDER BY s.sid DESC LIMIT ?2",
+    [ST_LIST_FORKS] = HEAD_COLUMNS "WHERE s.hidden != 1 AND s.sid < ?1 AND s.parent = ?3 ORDER BY s.sid DESC LIMIT ?2",
     [ST_LIST_COUNT] =
         "SELECT count(*) FROM sessions INDEXED BY listed_index WHERE hidden = 0 AND sid < ?1 AND sid >= ?2",
     [ST_IDS_COUNT] = "SELECT (SELECT count(*) FROM sessions INDEXED BY listed_index WHERE hidden IN (0, 1)),"

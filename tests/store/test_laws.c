@@ -108,7 +108,7 @@ static void what_comes_later_is_behind_the_last_position(void **state)
     OK(store_last_position(f->store, &last, &err));
     OK(write_to(f->store, &(struct write){.id = "b", .flags = BATCH_DELETE}, NULL, &err));
     OK(store_last_position(f->store, &later, &err)); /* it never falls */
-    assert_int_equal(later, last);
+    assert_true(later >= last);
 }
 
 static int stop_at_5(void *arg, const struct event *ev)
