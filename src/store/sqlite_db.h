@@ -150,6 +150,7 @@ struct sqlite_store {
         unsigned char digest[DIGEST_SIZE]; /* of the event last_seq */
     } places[PLACES]; /* of the heads that were given out last, under rmu: most are read from at once */
     unsigned next_place;
+    int64_t sound_ns; /* when index and records were last looked through whole, under rmu; 0: never */
     struct conn look; /* used under look_mu: what sqlite_change() compares belongs to a connection */
     pthread_mutex_t look_mu;
     int64_t looks;      /* how many such connections there were */

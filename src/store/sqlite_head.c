@@ -8,6 +8,8 @@
 #include "store/batch_rules.h"
 #include "store/sqlite_db.h"
 
+#define SOUND_NS 1000000000 /* for so long a look through all of it holds */
+
 bool db_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int column)
 {
     struct str d = db_text(st, column);
@@ -94,6 +96,24 @@ enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stm
     return rc ? db_fail(s, c, rc, err, "read who holds the session") : TIDE_OK;
 }
 
+/* All of it was found sound a moment ago: whoever asks for sessions that are not there does not have it read again and again. */
+static bool was_sound(struct sqlite_store *s, int64_t now_ns)
+{
+    bool was;
+
+    pthread_mutex_lock(&s->rmu);
+    was = s->sound_ns && now_ns - s->sound_ns < SOUND_NS;
+    pthread_mutex_unlock(&s->rmu);
+    return was;
+}
+
+static void note_sound(struct sqlite_store *s, int64_t began_ns)
+{
+    pthread_mutex_lock(&s->rmu);
+    s->sound_ns = began_ns;
+    pthread_mutex_unlock(&s->rmu);
+}
+
 /*
  * Not found by the index: make sure that neither the index nor a record is damaged before saying that there is no such
  * session.
@@ -101,10 +121,14 @@ enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stm
 static enum tide_code scan_for(struct sqlite_store *s, struct conn *c, struct str id, struct whead *ret,
                                struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(c, ST_HEAD_SCAN);
+    const int64_t now_ns = s->base.env->ops->mono_ns(s->base.env);
     enum tide_code code = TIDE_NOT_FOUND;
+    sqlite3_stmt *st;
     int rc;
 
+    if (c != &s->w && was_sound(s, now_ns))
+        return fail_no_session(id, s->path, false, err);
+    st = db_stmt(c, ST_HEAD_SCAN);
     sqlite3_bind_int64(st, 1, -1);
     while ((rc = db_step(c, st)) == SQLITE_ROW) {
         code = head_from_row(s, c, st, ret, err);
@@ -115,6 +139,8 @@ static enum tide_code scan_for(struct sqlite_store *s, struct conn *c, struct st
     sqlite3_reset(st);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         return db_fail(s, c, rc, err, "look for a session");
+    if (code == TIDE_NOT_FOUND)
+        note_sound(s, now_ns);
     return code == TIDE_NOT_FOUND ? fail_no_session(id, s->path, false, err) : code;
 }
 
