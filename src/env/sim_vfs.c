@@ -4,7 +4,7 @@
  * by the name it was opened with. It follows SQLite's own unix VFS where a store can notice: an empty file does not
  * exist for xAccess, a new journal's first sync makes its directory entry durable (and the database's never does), a
  * failed step to EXCLUSIVE leaves PENDING. Nobody else runs during a call: a lock in conflict is SQLITE_BUSY. Writes to a
- * write-ahead log are gathered as on a real machine.
+ * write-ahead log, and to the database when it is moved there, are gathered as on a real machine.
  */
 #include <errno.h>
 #include <sqlite3.h>
@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "env/sim_machine.h"
-#include "env/wal_writes.h"
+#include "env/wal_moves.h"
 
 enum { PATH_MAX_BYTES = 1024, SECTOR_BYTES = 4096 };
 #define JULIAN_UNIX_EPOCH_MS INT64_C(210866760000000)
@@ -23,6 +23,7 @@ struct vfs_file {
     struct sim_handle *h;
     bool log;
     struct wal_writes writes; /* of a log */
+    struct wal_moves moves;
 };
 
 static struct sim_handle *handle_of(sqlite3_file *file)
@@ -58,23 +59,24 @@ static int write_now(sqlite3_file *file, const void *bytes, int n, sqlite3_int64
 
 static int write_out(sqlite3_file *file)
 {
-    return wal_write_out(&((struct vfs_file *)file)->writes, file, write_now);
+    struct vfs_file *f = (struct vfs_file *)file;
+
+    return f->log ? wal_write_out(&f->writes, file, write_now) : wal_moves_out(&f->moves, file, write_now);
 }
 
 static int file_close(sqlite3_file *file)
 {
     wal_writes_done(&((struct vfs_file *)file)->writes);
+    wal_moves_done(&((struct vfs_file *)file)->moves);
     sim_sys_close(handle_of(file));
     return SQLITE_OK;
 }
 
-static int file_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
+static int read_now(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 {
     size_t got = 0;
-    int rc = write_out(file), errnum;
+    int errnum;
 
-    if (rc)
-        return rc;
     errnum = sim_sys_read(handle_of(file), out, (size_t)n, at, &got);
     if (errnum)
         return result(errnum, SQLITE_IOERR_READ);
@@ -84,11 +86,22 @@ static int file_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
     return SQLITE_IOERR_SHORT_READ;
 }
 
+static int file_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
+{
+    struct vfs_file *f = (struct vfs_file *)file;
+    int rc = write_out(file);
+
+    if (rc)
+        return rc;
+    return f->log ? wal_moves_read(&f->moves, file, read_now, out, n, at) : read_now(file, out, n, at);
+}
+
 static int file_write(sqlite3_file *file, const void *bytes, int n, sqlite3_int64 at)
 {
     struct vfs_file *f = (struct vfs_file *)file;
 
-    return f->log ? wal_write(&f->writes, file, write_now, bytes, n, at) : write_now(file, bytes, n, at);
+    return f->log ? wal_write(&f->writes, file, write_now, bytes, n, at)
+                  : wal_moves_write(&f->moves, file, write_now, bytes, n, at);
 }
 
 static int file_truncate(sqlite3_file *file, sqlite3_int64 size)
@@ -120,8 +133,16 @@ static int file_size(sqlite3_file *file, sqlite3_int64 *ret_size)
 static int file_control(sqlite3_file *file, int op, void *arg)
 {
     struct sim_handle *h = handle_of(file);
+    struct vfs_file *f = (struct vfs_file *)file;
+    sqlite3_int64 size = 0;
     int *value = arg;
 
+    if (op == WAL_MOVES) {
+        int rc = f->log ? file_size(file, &size) : SQLITE_OK;
+
+        wal_moves_switch(&f->moves, value, size);
+        return rc;
+    }
     if (op != SQLITE_FCNTL_PERSIST_WAL)
         return SQLITE_NOTFOUND;
     if (*value >= 0)

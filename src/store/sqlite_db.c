@@ -10,12 +10,14 @@
 
 #include "base/invariant.h"
 #include "base/id.h"
+#include "env/wal_moves.h"
 #include "store/group.h"
 #include "store/origin.h"
 #include "store/sqlite.h"
 
 #define BUSY_MS 5000
 #define CHECKPOINT_WAIT_MS 100
+#define ASK_MS 5
 #define REWRITE_BYTES (64 * 1024)
 
 /* PROTOCOL: a writer is stopped in the middle of a commit. TOOBIG: nothing that we write is. */
@@ -167,15 +169,63 @@ enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err)
     return TIDE_OK;
 }
 
+/* A move of the log, by pieces (env/wal_moves.h). */
+struct moving {
+    struct env *env;
+    sqlite3_file *files[2]; /* the database and its log */
+};
+
+/* How many bytes were held back. */
+static int by_pieces(const struct moving *m, bool on)
+{
+    int left = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        int value = on;
+
+        if (m->files[i] && m->files[i]->pMethods && m->files[i]->pMethods->xFileControl(m->files[i], WAL_MOVES, &value))
+            value = 0;
+        left += i == 0 ? value : 0;
+    }
+    return left;
+}
+
+/* It begins to move when it has asked all who are in the way; it may then move a part, and say so without a sync. */
+static int on_reader(void *arg, int asked)
+{
+    struct moving *m = arg;
+
+    by_pieces(m, false);
+    if (asked >= CHECKPOINT_WAIT_MS / ASK_MS)
+        return 0;
+    m->env->ops->sleep_ms(m->env, ASK_MS);
+    return 1;
+}
+
+static int move_log(struct sqlite_store *s, int *ret_in_log, int *ret_moved)
+{
+    struct moving m = {.env = s->base.env};
+    int rc, left;
+
+    if (sqlite3_file_control(s->w.db, "main", SQLITE_FCNTL_FILE_POINTER, &m.files[0]) ||
+        sqlite3_file_control(s->w.db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &m.files[1]))
+        m.files[0] = m.files[1] = NULL;
+    sqlite3_busy_handler(s->w.db, on_reader, &m);
+    by_pieces(&m, true);
+    rc = sqlite3_wal_checkpoint_v2(s->w.db, "main", SQLITE_CHECKPOINT_RESTART, ret_in_log, ret_moved);
+    left = by_pieces(&m, false);
+    INVARIANT(!left || (rc && rc != SQLITE_BUSY)); /* of a part that was moved, too */
+    sqlite3_busy_timeout(s->w.db, BUSY_MS);
+    return rc;
+}
+
 /* A reader in the way, perhaps one that was stopped, must not hold up every append: a short wait, then not again before
  * the log has grown by as much once more. */
 bool db_checkpoint(struct sqlite_store *s)
 {
     int rc, in_log = -1, moved = -1;
 
-    sqlite3_busy_timeout(s->w.db, CHECKPOINT_WAIT_MS);
-    rc = sqlite3_wal_checkpoint_v2(s->w.db, "main", SQLITE_CHECKPOINT_RESTART, &in_log, &moved);
-    sqlite3_busy_timeout(s->w.db, BUSY_MS);
+    rc = move_log(s, &in_log, &moved);
     s->move_at_pages = rc == SQLITE_OK ? WAL_LIMIT_PAGES : s->wal_pages + WAL_LIMIT_PAGES;
     if (rc == SQLITE_OK)
         s->wal_pages = 0;

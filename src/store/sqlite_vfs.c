@@ -2,18 +2,19 @@
 /*
  * SQLite's own VFS, but for two things. A read that the disk fails (EIO) is an I/O error: SQLite's says
  * SQLITE_IOERR_CORRUPTFS, and its engine turns that into SQLITE_CORRUPT, so that nobody can tell a failed cable from a damaged
- * file any more. And what a transaction writes to the write-ahead log is gathered (env/wal_writes.h).
+ * file any more. And what a transaction writes to the write-ahead log is gathered (env/wal_writes.h), as is what is moved from there
+ * into the database (env/wal_moves.h).
  *
  * Each file that is opened gets a copy of its table of methods with some of ours; what is behind it is SQLite's. Behind
  * SQLite's struct of a file there is room for what is gathered.
  */
 #include <pthread.h>
 
-#include "env/wal_writes.h"
+#include "env/wal_moves.h"
 #include "store/sqlite_db.h"
 
 #define VFS_NAME "tidemark"
-#define TABLES_MAX 8 /* SQLite has one for each way to lock: two are used here, each for logs as well */
+#define TABLES_MAX 16 /* SQLite has one for each way to lock: two are used here, each for logs as well */
 
 struct table {
     sqlite3_io_methods ours; /* first: what a file points at is this struct as well */
@@ -43,12 +44,28 @@ static int read_file(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
     return rc == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : rc;
 }
 
-/* ---- of a write-ahead log ---- */
+/* Behind SQLite's struct of a file. */
+struct extra {
+    struct wal_writes writes; /* of a log */
+    struct wal_moves moves;
+};
+
+static struct extra *extra_of(sqlite3_file *file)
+{
+    return (struct extra *)(void *)((char *)file + shim.own_bytes);
+}
 
 static struct wal_writes *writes_of(sqlite3_file *file)
 {
-    return (struct wal_writes *)(void *)((char *)file + shim.own_bytes);
+    return &extra_of(file)->writes;
 }
+
+static struct wal_moves *moves_of(sqlite3_file *file)
+{
+    return &extra_of(file)->moves;
+}
+
+/* ---- of a write-ahead log ---- */
 
 static int write_out(sqlite3_file *file)
 {
@@ -58,6 +75,7 @@ static int write_out(sqlite3_file *file)
 static int close_log(sqlite3_file *file)
 {
     wal_writes_done(writes_of(file));
+    wal_moves_done(moves_of(file));
     return theirs(file)->xClose(file);
 }
 
@@ -65,7 +83,7 @@ static int read_log(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 {
     int rc = write_out(file);
 
-    return rc ? rc : read_file(file, out, n, at);
+    return rc ? rc : wal_moves_read(moves_of(file), file, read_file, out, n, at);
 }
 
 static int write_log(sqlite3_file *file, const void *bytes, int n, sqlite3_int64 at)
@@ -94,20 +112,85 @@ static int measure_log(sqlite3_file *file, sqlite3_int64 *ret_size)
     return rc ? rc : theirs(file)->xFileSize(file, ret_size);
 }
 
+static int control_log(sqlite3_file *file, int op, void *arg)
+{
+    sqlite3_int64 size = 0;
+    int rc;
+
+    if (op != WAL_MOVES)
+        return theirs(file)->xFileControl(file, op, arg);
+    rc = measure_log(file, &size);
+    wal_moves_switch(moves_of(file), arg, size);
+    return rc;
+}
+
+/* ---- of a database ---- */
+
+static int put_pages(sqlite3_file *file)
+{
+    return wal_moves_out(moves_of(file), file, theirs(file)->xWrite);
+}
+
+static int close_database(sqlite3_file *file)
+{
+    wal_moves_done(moves_of(file));
+    return theirs(file)->xClose(file);
+}
+
+static int read_database(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
+{
+    int rc = put_pages(file);
+
+    return rc ? rc : read_file(file, out, n, at);
+}
+
+static int write_database(sqlite3_file *file, const void *bytes, int n, sqlite3_int64 at)
+{
+    return wal_moves_write(moves_of(file), file, theirs(file)->xWrite, bytes, n, at);
+}
+
+static int truncate_database(sqlite3_file *file, sqlite3_int64 size)
+{
+    int rc = put_pages(file);
+
+    return rc ? rc : theirs(file)->xTruncate(file, size);
+}
+
+static int sync_database(sqlite3_file *file, int flags)
+{
+    int rc = put_pages(file);
+
+    return rc ? rc : theirs(file)->xSync(file, flags);
+}
+
+static int measure_database(sqlite3_file *file, sqlite3_int64 *ret_size)
+{
+    int rc = put_pages(file);
+
+    return rc ? rc : theirs(file)->xFileSize(file, ret_size);
+}
+
+static int control_database(sqlite3_file *file, int op, void *arg)
+{
+    if (op != WAL_MOVES)
+        return theirs(file)->xFileControl(file, op, arg);
+    wal_moves_switch(moves_of(file), arg, 0);
+    return SQLITE_OK;
+}
+
 /* ---- opening ---- */
 
 static struct table table_of(const sqlite3_io_methods *methods, bool log)
 {
     struct table t = {*methods, methods, log};
 
-    t.ours.xRead = log ? read_log : read_file;
-    if (log) {
-        t.ours.xClose = close_log;
-        t.ours.xWrite = write_log;
-        t.ours.xTruncate = truncate_log;
-        t.ours.xSync = sync_log;
-        t.ours.xFileSize = measure_log;
-    }
+    t.ours.xClose = log ? close_log : close_database;
+    t.ours.xRead = log ? read_log : read_database;
+    t.ours.xWrite = log ? write_log : write_database;
+    t.ours.xTruncate = log ? truncate_log : truncate_database;
+    t.ours.xSync = log ? sync_log : sync_database;
+    t.ours.xFileSize = log ? measure_log : measure_database;
+    t.ours.xFileControl = log ? control_log : control_database;
     return t;
 }
 
@@ -132,8 +215,7 @@ static int open_file(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int
     bool log = flags & SQLITE_OPEN_WAL;
     int rc = shim.under->xOpen(vfs, path, file, flags, ret_flags);
 
-    if (log)
-        *writes_of(file) = (struct wal_writes){0};
+    *extra_of(file) = (struct extra){0};
     if (file->pMethods)
         file->pMethods = methods_for(file->pMethods, log);
     return rc;
@@ -149,7 +231,7 @@ static void set_up(void)
     shim.vfs.zName = VFS_NAME;
     shim.vfs.xOpen = open_file;
     shim.own_bytes = ((size_t)shim.under->szOsFile + 7) & ~(size_t)7;
-    shim.vfs.szOsFile = (int)(shim.own_bytes + sizeof(struct wal_writes));
+    shim.vfs.szOsFile = (int)(shim.own_bytes + sizeof(struct extra));
     if (sqlite3_vfs_register(&shim.vfs, 0))
         shim.under = NULL;
 }

@@ -2,7 +2,8 @@
 /*
  * A process works and closes the store, and is killed or loses its power at the 1st, 2nd, 3rd… operation of that. Then files
  * beside the database are gone, one or several. Whoever opens it next finds all that was acknowledged, or is refused; a store
- * that was closed is not refused.
+ * that was closed is not refused. A power cut in the middle of a move leaves a part of it in the database, and the log, which has
+ * all of it, is gone: that is damage, and whoever reads must be told so.
  */
 #include <stdio.h>
 
@@ -34,18 +35,44 @@ static void lose(struct world *w, unsigned files)
     sim_proc_kill(p);
 }
 
-/* True: it opens. */
-static bool look_after(struct world *w, bool closed)
+static int pass_over(void *arg, const struct tide_session_info *info)
+{
+    (void)arg;
+    (void)info;
+    return 0;
+}
+
+/* Whoever reads is told so. */
+static bool is_named_damage(const struct world *w, tide_store *store)
+{
+    struct tide_err err;
+    bool damaged = tide_session_list(store, NULL, pass_over, NULL, &err) == TIDE_CORRUPT;
+
+    for (size_t i = 0; i < w->session_count && !damaged; i++) {
+        tide_session *s = NULL;
+        enum tide_code code = tide_session_open(store, w->sessions[i].id, TIDE_SESSION_READ, &s, &err);
+
+        code = code ? code : tide_session_verify(s, NULL, NULL, NULL, &err);
+        damaged = code == TIDE_CORRUPT;
+        tide_session_close(s);
+    }
+    return damaged;
+}
+
+/* True: it opens, and is not known to be damaged where it may be (torn). */
+static bool look_after(struct world *w, bool closed, bool torn)
 {
     struct sim_proc *p = sim_proc_start(w->sim);
     struct tide_err err = {0};
     tide_store *store = open_store(w, p, &err);
     bool opens = store != NULL;
 
-    if (!opens && (err.code != TIDE_CORRUPT || !strstr(err.hints[0].arguments, "accept_loss")))
+    if (!opens && (err.code != TIDE_CORRUPT || (!torn && !strstr(err.hints[0].arguments, "accept_loss"))))
         wrong(w, "refused without saying what was lost: %s", err.msg);
     if (!opens && closed)
         wrong(w, "a closed store is refused: %s", err.msg);
+    if (opens && torn && !closed)
+        opens = !is_named_damage(w, store);
     sim_proc_kill(p);
     tide_store_close(store);
     return opens;
@@ -74,7 +101,7 @@ static bool lose_at(size_t i, uint64_t n, const struct sim_image *image, bool ve
     bury_the_dead(&w);
     lose(&w, losses[i].files);
     sim_advance(w.sim, LEASE_MS + 1000);
-    if (!w.failed && !look_after(&w, !fired))
+    if (!w.failed && !look_after(&w, !fired, losses[i].files & LOG && losses[i].fault == SIM_POWER_CUT))
         ++*refused;
     else if (!w.failed && reboot(&w, false))
         check_all(&w, w.procs[0].store, true);
