@@ -15,7 +15,7 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_torture, cmd_run, cmd_graph_diff, cmd_sessions_trust, cmd_store_trust, cmd_schema, cmd_notify;
 
 extern const struct command cmd_sessions_transcript, cmd_serve, cmd_tasks_list, cmd_tasks_show, cmd_tasks_set,
-    cmd_access_create, cmd_access_list, cmd_access_revoke, cmd_access_rotate, cmd_console;
+    cmd_access_create, cmd_access_list, cmd_access_revoke, cmd_access_rotate, cmd_console, cmd_tui;
 
 const struct command *const commands[] = {
     &cmd_chat,
@@ -34,6 +34,7 @@ const struct command *const commands[] = {
     &cmd_notify,
     &cmd_serve,
     &cmd_console,
+    &cmd_tui,
     &cmd_sessions_new,
     &cmd_sessions_list,
     &cmd_sessions_show,

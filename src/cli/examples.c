@@ -27,6 +27,7 @@ static const struct {
     {"recover", "tidemark recover", "tidemark recover --run-due --auto-resume live"},
     {"serve", "tidemark serve --listen 127.0.0.1:0 --auto-resume live", "tidemark serve --listen off"},
     {"console", "tidemark console", "tidemark console --scopes read,answer"},
+    {"tui", "tidemark tui", "tidemark tui deploy"},
     {"notify", "tidemark notify", "tidemark notify --json"},
     {"sessions new", "tidemark sessions new --title 'fix the build'", "tidemark sessions new --id build-7 --task-id 7"},
     {"sessions list", "tidemark sessions list", "tidemark sessions list --status waiting --ids"},

@@ -76,7 +76,7 @@ static enum tide_code lose(struct http_client *c, int failed, const char *what, 
 static enum tide_code await(struct http_client *c, short events, struct tide_err *err)
 {
     for (;;) {
-        struct pollfd p = {.fd = c->fd, .events = events};
+        struct pollfd p[2] = {{.fd = c->fd, .events = events}, {.fd = c->opt.stop_fd, .events = POLLIN}};
         int64_t left = c->end_ms ? c->end_ms - monotonic_ms() : 1000000;
         int n;
 
@@ -86,8 +86,8 @@ static enum tide_code await(struct http_client *c, short events, struct tide_err
             c->lost = HTTP_LATE;
             return tide_fail(err, TIDE_IO, "the server did not answer in time");
         }
-        n = poll(&p, 1, (int)(left < 1000000 ? left : 1000000));
-        if (n > 0)
+        n = poll(p, c->opt.stop_fd > 0 ? 2 : 1, (int)(left < 1000000 ? left : 1000000));
+        if (n > 0 && p[0].revents)
             return TIDE_OK;
         if (n < 0 && errno != EINTR)
             return tide_fail_errno(err, errno, "wait for the server");

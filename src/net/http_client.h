@@ -18,6 +18,7 @@ struct http_client_options {
     int64_t connect_ms;
     size_t head_max, body_max;
     const atomic_int *stop; /* TIDE_CANCELLED when it is set; may be NULL */
+    int stop_fd;            /* readable then, for what waits in a thread without signals; 0: none */
 };
 
 struct http_ask {

@@ -38,6 +38,8 @@ static int send_request(const struct program_process *p, int *ret_theirs)
         json_out_kraw(&o, STR("input"), str_from(ask->input));
     if (p->program && p->program->set.len)
         json_out_kraw(&o, STR("set"), p->program->set);
+    if (p->memory.len)
+        json_out_kraw(&o, STR("set"), p->memory);
     json_out_end(&o, '}');
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return -1;
@@ -153,6 +155,7 @@ static void put_resume(struct arguments *argv, const struct resume_request *ask,
     add_option(argv, "--ask-again", ask->ask_again);
     add_options(argv, "--retry", ask->retry);
     add_options(argv, "--happened", ask->happened);
+    add_option(argv, "--checkpoint", ask->graph.checkpoint);
 }
 
 /* Everything behind "--" is the program's. */

@@ -13,8 +13,9 @@ struct program_process {
     const struct program_order *program; /* that begins; NULL: the session goes on, as `ask` and `message` say */
     const struct resume_request *ask;
     const char *message;
-    char *token; /* TIDE_TOKEN_SIZE: gets that of the wait where it parks */
-    int stop;    /* readable once this server stops: nobody waits for the program then */
+    struct str memory; /* of a graph: values, a JSON object, in no argument; empty: none */
+    char *token;       /* TIDE_TOKEN_SIZE: gets that of the wait where it parks */
+    int stop;          /* readable once this server stops: nobody waits for the program then */
 };
 
 /* Until it has ended. Why it was refused, or failed. */

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/remote_log.h"
+#include "cli/remote.h"
+#include "remote/remote_log.h"
 #include "terminal/progress.h"
 #include "cli/trust_view.h"
 

@@ -231,11 +231,11 @@ static const char *text_member(struct arena *a, const struct json *request, stru
     return m ? arena_dup(a, json_text(a, m)).ptr : NULL;
 }
 
-/* {"message":…,"token":…,"input":…}, each of them or none; *ret_message is NULL where there is none. */
+/* {"message":…,"token":…,"input":…,"set":{…}}, each of them or none; *ret_message is NULL where there is none. */
 static enum tide_code take_request(struct cli *cli, struct resuming *r, const char **ret_message, struct tide_err *err)
 {
     int fd = (int)args_int(&cli->args, "request-fd", -1);
-    const struct json *request, *input;
+    const struct json *request, *input, *memory;
 
     if (fd < 0)
         return TIDE_OK;
@@ -245,8 +245,11 @@ static enum tide_code take_request(struct cli *cli, struct resuming *r, const ch
     r->core.ask.token = text_member(&r->arena, request, STR("token"));
     r->core.ask.request = cause_is_set(&r->request) ? &r->request : NULL;
     input = json_get(request, STR("input"));
+    memory = json_get(request, STR("set"));
     if (input)
         r->core.ask.input = arena_dup(&r->arena, json_source(input)).ptr;
+    if (memory)
+        buf_add_str(&r->core.memory, json_source(memory));
     return TIDE_OK;
 }
 

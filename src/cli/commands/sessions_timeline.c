@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/remote.h"
-#include "cli/remote_log.h"
+#include "remote/remote_log.h"
 #include "terminal/progress.h"
 #include "cli/timeline/timeline_draw.h"
 #include "engine/shapes.h"

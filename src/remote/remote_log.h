@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log of a session at a server, a page at a time. */
-#ifndef CLI_REMOTE_LOG_H
-#define CLI_REMOTE_LOG_H
+#ifndef REMOTE_REMOTE_LOG_H
+#define REMOTE_REMOTE_LOG_H
 
-#include "cli/remote.h"
+#include "remote/remote.h"
 
 struct remote_log {
     const char *session_id;

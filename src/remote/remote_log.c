@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/remote_log.h"
+#include "remote/remote_log.h"
 
 #include "base/timefmt.h"
-#include "terminal/progress.h"
 
 enum tide_code remote_log_page(struct remote *r, struct remote_log *log, const struct json **ret, struct tide_err *err)
 {
@@ -18,7 +17,7 @@ enum tide_code remote_log_page(struct remote *r, struct remote_log *log, const s
         remote_param_int(r, "to", log->to);
     if (log->inherited)
         remote_param(r, "inherited", "true");
-    if (remote_ask_page(r, &page, err))
+    if (remote_ask_page(r, REMOTE_SOON, &page, err))
         return err->code;
     events = json_get(page, STR("events"));
     if (!events || !events->first)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/remote_url.h"
+#include "remote/remote_url.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <strings.h>
 
-#include "cli/args.h"
 #include "server/certificate.h"
 
 #define UNIX "unix:"
@@ -15,8 +14,11 @@
 
 static enum tide_code refuse(const char *text, const char *why, struct tide_err *err)
 {
-    return args_refuse(err, "server", "'%.120s' is not the address of a server: %s", text, why);
+    tide_fail(err, TIDE_INVALID, "'%.120s' is not the address of a server: %s", text, why);
+    return tide_about(err, TIDE_SUBJECT_ARGUMENT, "server");
 }
+
+#define refuse_pin(err, ...) (tide_fail(err, TIDE_INVALID, __VA_ARGS__), tide_about(err, TIDE_SUBJECT_ARGUMENT, "pin"))
 
 static bool is_loopback(const char *host)
 {
@@ -63,12 +65,10 @@ static enum tide_code split(struct arena *a, struct str at, struct remote_url *u
     u->is_loopback = is_loopback(u->host);
     if (u->tls || u->is_loopback)
         return TIDE_OK;
-    args_refuse(
-        err, "server",
-        "'%.120s' is another machine, and others on the network could read the token and the answers: use " HTTPS,
-        u->text);
-    err->code = TIDE_DENIED;
-    return err->code;
+    tide_fail(err, TIDE_DENIED,
+              "'%.120s' is another machine, and others on the network could read the token and the answers: use " HTTPS,
+              u->text);
+    return tide_about(err, TIDE_SUBJECT_ARGUMENT, "server");
 }
 
 static bool is_pin(const char *pin)
@@ -84,14 +84,13 @@ static enum tide_code take_pin(struct arena *a, const char *given, struct remote
     char own[TLS_PIN_SIZE];
 
     if (given && !u->tls)
-        return args_refuse(err, "pin", "--pin goes with a server that is named " HTTPS);
+        return refuse_pin(err, "a pin goes with a server that is named " HTTPS);
     if (!u->tls)
         return TIDE_OK;
     if (!pin && u->is_loopback && certificate_own_pin(own))
         pin = arena_dup(a, str_from(own)).ptr;
     if (pin && (!str_starts(str_from(pin), STR(PIN)) || !is_pin(pin)))
-        return args_refuse(err, "pin", "'%.60s' is not a pin: it is " PIN " and 44 characters, as the server prints it",
-                           pin);
+        return refuse_pin(err, "'%.60s' is not a pin: it is " PIN " and 44 characters, as the server prints it", pin);
     u->pin = pin;
     return TIDE_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a server is, as people name it: unix:PATH, http://HOST:PORT on this machine, https://HOST:PORT. */
-#ifndef CLI_REMOTE_URL_H
-#define CLI_REMOTE_URL_H
+#ifndef REMOTE_REMOTE_URL_H
+#define REMOTE_REMOTE_URL_H
 
 #include "base/err.h"
 #include "base/mem.h"
