@@ -618,7 +618,7 @@ static bool is_excused(const char *message)
     static const char *const excuses[] = {
         "does not fit in 64 bits",
         "cannot be multiplied here",
-        "no real number",
+        "not a real number",
         "attempt to compare boolean with number",
         "attempt to compare number with boolean",
         "cannot fill in text",
