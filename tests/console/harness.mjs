@@ -14,7 +14,7 @@ export const ANSWERS = {
     turns: [
         { text: 'The **moon** pulls the sea:\n\n- spring tides at new moon\n- neap tides between\n\n```sh\necho tide\n```\n', usage: { input_tokens: 1200, output_tokens: 220 } },
         { text: 'Hostile: <script>window.hacked = 1</script> <img src=x onerror="window.hacked=1"> \u001b[31mred \u202etfel', usage: { input_tokens: 1400, output_tokens: 60 } },
-        { text: Array.from({ length: 60 }, (_, i) => `word${i}`).join(' '), part: 6, chunk_ms: 60, usage: { input_tokens: 1500, output_tokens: 80 } },
+        { text: Array.from({ length: 60 }, (_, i) => `word${i}`).join(' '), chunk_ms: 60, usage: { input_tokens: 1500, output_tokens: 80 } },
         { text: 'And the wind helps.', usage: { input_tokens: 1500, output_tokens: 80 } },
     ],
     repeat: true,
@@ -53,7 +53,7 @@ export class Place {
         this.put('work/cut.sh', '#!/bin/sh\ntidemark step one --effect once -- true\ntidemark step two --effect pure -- sh -c \'[ -e go ] || exec sleep 600\'\n', 0o755);
         this.put('work/hello.sh', '#!/bin/sh\ntidemark step greet -- echo hello\n', 0o755);
         this.put('work/bad.sh', '#!/bin/sh\ntidemark step fine --effect pure -- true\ntidemark step broken --effect pure -- false\n', 0o755);
-        this.put('graphs/tides.json', JSON.stringify({ tidemark_graph: 1, id: 'tides', name: 'Tides', entry: 'a', memory: { word: 'tide' }, nodes: [{ id: 'a', type: 'lua', inputs: ['word'], outputs: ['long'], code: "return {long = memory.word .. '!'}" }, { id: 'b', type: 'human_input', question: 'Is it high?', output: 'high' }, { id: 'c', type: 'lua', inputs: ['long', 'high'], outputs: ['end'], code: "return {['end'] = memory.long .. tostring(memory.high)}" }], edges: [{ from: 'a', to: 'b' }, { from: 'b', to: 'c' }] }));
+        this.put('graphs/tides.json', JSON.stringify({ tidemark_graph: 1, id: 'tides', name: 'Tides', entry: 'a', memory: { word: 'tide' }, nodes: [{ id: 'a', type: 'lua', inputs: ['word'], outputs: ['long'], code: "return {long = memory.word .. '!'}" }, { id: 'b', type: 'human_input', question: 'Is it high?', outputs: ['high'] }, { id: 'c', type: 'lua', inputs: ['long', 'high'], outputs: ['end'], code: "return {['end'] = memory.long .. tostring(memory.high)}" }], edges: [{ from: 'a', to: 'b' }, { from: 'b', to: 'c' }] }));
     }
     put(name, text, mode = 0o600) {
         writeFileSync(join(this.dir, name), text, { mode });
@@ -108,7 +108,7 @@ export async function openBrowser() {
     return chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'] });
 }
 
-/* What a page said that it must not say. A server that is killed in a case is allowed to be missed. */
+/* What a page said that it must not say (a refusal that it shows is none). A server that is killed in a case is allowed to be missed. */
 export class Watch {
     constructor() {
         this.said = [];
@@ -117,7 +117,7 @@ export class Watch {
     on(page) {
         page.on('pageerror', e => this.said.push(`error: ${e.message}`));
         page.on('console', m => {
-            if (m.type() === 'error' && !(this.mayMiss && /ERR_CONNECTION|WebSocket connection|Failed to load resource/.test(m.text()))) this.said.push(`console: ${m.text()}`);
+            if (m.type() === 'error' && !/status of (400|404|409|410)/.test(m.text()) && !(this.mayMiss && /ERR_CONNECTION|WebSocket connection|Failed to load resource/.test(m.text()))) this.said.push(`console: ${m.text()}`);
         });
         page.on('request', r => {
             if (!r.url().startsWith('http://127.0.0.1:') && !r.url().startsWith('blob:')) this.said.push(`request to elsewhere: ${r.url()}`);

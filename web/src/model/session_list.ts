@@ -28,3 +28,14 @@ export function joined(rows: SessionRow[], more: SessionRow[]): SessionRow[] {
     const known = new Set(rows.map(r => r.session_id));
     return [...rows, ...more.filter(r => !known.has(r.session_id))];
 }
+
+/*
+ * The first page again: up to its last row the list is as the page says, so that what was deleted meanwhile is gone (no event tells of
+ * that). Rows of later pages stay. `isAll`: there is no later page.
+ */
+export function withFirstPage(rows: SessionRow[], page: SessionRow[], isAll: boolean): SessionRow[] {
+    const last = page[page.length - 1];
+    if (isAll || !last) return page;
+    const known = new Set(page.map(r => r.session_id));
+    return [...page, ...rows.filter(r => !known.has(r.session_id) && created(r) < created(last))];
+}

@@ -5,7 +5,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { call } from '../api/client';
 import { useQuery } from '../api/query';
 import { followAll, useAll, useIsPolled } from '../model/all';
-import { joined, withoutRow, withRow, type SessionRow } from '../model/session_list';
+import { joined, withFirstPage, withoutRow, withRow, type SessionRow } from '../model/session_list';
 import { SessionLine } from '../session/line';
 import { go, withParams, type Place } from '../place';
 import { Button, Empty, Failure, Link, Loading, Note } from '../ui/parts';
@@ -15,6 +15,7 @@ const PAGE = 100;
 const LOOK = 5000; /* sessions that a filter looks at for one page: each answer comes soon, and the list goes on */
 const LINE_PX = 66;
 const AGAIN_MS = 400;
+const LOOK_AGAIN_MS = 8000; /* for what was deleted: no stream of all sessions tells */
 
 /* Both vocabularies: ours, that of graphs, that of task sessions. The server knows what each means. */
 const STATUSES: [string, string[]][] = [
@@ -92,12 +93,20 @@ export default function Sessions({ place }: { place: Place }) {
     const busy = useRef(false);
     const again = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
     const polled = useIsPolled();
+    const shownFor = useRef<object | null>(null);
 
     useEffect(() => {
         if (!list.data) return;
         followAll(list.data.position ?? null);
-        setMore({ rows: list.data.sessions, cursor: list.data.next_cursor });
-    }, [list.data]);
+        const { sessions, next_cursor } = list.data;
+        const isNew = shownFor.current !== filter;
+        shownFor.current = filter;
+        setMore(held => (isNew || !held ? { rows: sessions, cursor: next_cursor } : { rows: withFirstPage(held.rows, sessions, next_cursor === null), cursor: held.rows.length > sessions.length ? held.cursor : next_cursor }));
+    }, [list.data, filter]);
+    useEffect(() => {
+        const timer = setInterval(() => { if (!document.hidden) list.read(); }, LOOK_AGAIN_MS);
+        return () => clearInterval(timer);
+    }, [list.read]);
     useEffect(() => () => clearTimeout(again.current), []);
     const readSoon = () => {
         clearTimeout(again.current);
