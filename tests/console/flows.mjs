@@ -86,7 +86,7 @@ const cases = {
         await line('deploy').waitFor();
         place.ok('sessions', 'new', '--id', 'fresh', '--title', 'Just made');
         await line('fresh').waitFor();
-        place.run('exec', '--session', 'fresh', '--', './hello.sh');
+        const r = place.run('exec', '--session', 'fresh', '--', './hello.sh'); if (r.status) throw new Error(r.stderr);
         await line('fresh').getByText('completed', { exact: true }).waitFor();
         place.ok('sessions', 'delete', 'fresh', '--yes');
         await line('fresh').waitFor({ state: 'detached' });
@@ -198,7 +198,7 @@ const cases = {
     async forks_and_rollbacks_are_made_and_undone() {
         await visit('/sessions/deploy-old');
         await page.getByRole('button', { name: 'Fork' }).click();
-        await page.getByRole('dialog').getByLabel('At', { exact: false }).first().fill('4');
+        await page.getByRole('dialog').getByLabel('At', { exact: true }).fill('4');
         await page.getByRole('dialog').getByLabel('Its id').fill('forked');
         await page.getByRole('dialog').getByRole('button', { name: 'Fork' }).click();
         await page.getByRole('link', { name: 'deploy-old at 4' }).waitFor();
@@ -207,7 +207,7 @@ const cases = {
         for (const n of [1, 2, 3]) place.ok('log', 'append', 'notes', '--kind', 'memory.set', '--data', JSON.stringify({ values: { n } }));
         await visit('/sessions/notes');
         await page.getByRole('button', { name: 'Roll back' }).click();
-        await page.getByRole('dialog').getByLabel('To').fill('2');
+        await page.getByRole('dialog').getByLabel('To', { exact: true }).fill('2');
         await page.getByRole('dialog').getByRole('button', { name: 'See what it undoes' }).click();
         await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click();
         await page.getByRole('button', { name: 'Undo' }).waitFor();

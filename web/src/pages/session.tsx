@@ -49,7 +49,7 @@ export default function Session({ id, place }: { id: string; place: Place }) {
     const pick = (seq: number | null) => go(withParams(place, { at: seq === null ? null : String(seq) }), 'replace');
 
     if (live.isGone) return <Empty title="This session was deleted"><p>Somebody deleted it while you looked.</p><Link to="/" className="button">All sessions</Link></Empty>;
-    if (live.error && !live.page) return <><Link to="/">All sessions</Link><Failure error={live.error} retry={live.read} /></>;
+    if (live.error && !live.page) return <><div className="page-head"><Link to="/" className="button plain small" aria-label="All sessions">←</Link><h1 className="said">{id}</h1></div><Failure error={live.error} retry={live.read} /></>;
     if (!live.page || !tab) return <Loading what={`Reading ${id}`} />;
     return (
         <>

@@ -28,16 +28,26 @@ const KINDS = ['chat', 'program', 'graph', 'log', 'task'];
 const FILTERS = ['text', 'status', 'kind', 'task_id', 'agent'] as const;
 
 function Filters({ place }: { place: Place }) {
-    const [text, setText] = useState(place.params.get('text') ?? '');
+    const given = place.params.get('text') ?? '';
+    const [text, setText] = useState(given);
+    const sent = useRef(given); /* what was typed here last; another text in the address came from elsewhere */
     const set = (name: string, value: string) => go(withParams(place, { [name]: value || null }), 'replace');
     const latest = useRef(set);
     latest.current = set;
 
     useEffect(() => {
-        if (text === (place.params.get('text') ?? '')) return;
-        const timer = setTimeout(() => latest.current('text', text), 200);
+        if (given === sent.current) return;
+        sent.current = given;
+        setText(given);
+    }, [given]);
+    useEffect(() => {
+        if (text === sent.current) return;
+        const timer = setTimeout(() => {
+            sent.current = text;
+            latest.current('text', text);
+        }, 200);
         return () => clearTimeout(timer);
-    }, [text, place]);
+    }, [text]);
     return (
         <form className="filters" role="search" onSubmit={e => e.preventDefault()}>
             <input className="input grow" type="search" aria-label="Text in title, id, task or why" placeholder="Search title, id, task, why" value={text} onChange={e => setText(e.target.value)} data-key="/" />

@@ -9,9 +9,9 @@ export default function Raw({ id, live, at }: TabProps) {
     const path = `/api/v1/sessions/${encodeURIComponent(id)}`;
     return (
         <div className="col">
-            <h3><code>GET {path}</code></h3>
+            <h2><code>GET {path}</code></h2>
             <JsonText value={live.page?.session} />
-            <h3><code>GET {path}/state{at ? `?at=${at}` : ''}</code></h3>
+            <h2><code>GET {path}/state{at ? `?at=${at}` : ''}</code></h2>
             {state.error ? <Failure error={state.error} retry={state.read} /> : <JsonText value={state.data} />}
         </div>
     );

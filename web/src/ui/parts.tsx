@@ -85,7 +85,7 @@ export function Time({ at, withDate = true }: { at: string | null; withDate?: bo
 
 export function Field({ label, help, children }: { label: string; help?: string; children: (id: string) => React.ReactNode }) {
     const id = useId();
-    return <label className="field" htmlFor={id}><span>{label}</span>{children(id)}{help && <span className="help">{help}</span>}</label>;
+    return <div className="field"><label htmlFor={id}>{label}</label>{children(id)}{help && <span className="help">{help}</span>}</div>;
 }
 
 export function Diff({ text }: { text: string }) {
