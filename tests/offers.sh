@@ -274,6 +274,8 @@ tidemark_now() {
 offers_try_all() {
     local n
     cd / || return
+    # Its socket is in the directory that is moved away.
+    [ ! -S "$work/terminal" ] || tmux -S "$work/terminal" kill-server 2>/dev/null
     for n in "$offers"/[0-9]*; do
         [ -d "$n" ] && offer_try "$n"
     done >"$offers/problems"
