@@ -92,6 +92,13 @@ bench-peers: build ## measure beside Restate, DBOS, OpenWorkflow and LangGraph: 
 	@tools/setup peers
 	@node=$$(tools/setup-peers $(BUILD)/peers) && NODE_NO_WARNINGS=1 "$$node" $(BUILD)/peers/run.js '$(abspath $(BUILD))' $(ARGS)
 
+SHOTS ?= docs/console
+.PHONY: console-shots
+console-shots: build ## pictures of the console for docs/CONSOLE.md, made by its tests
+	@tools/setup test
+	@mkdir -p '$(SHOTS)'
+	@TIDE_SOURCE='$(CURDIR)' TIDE_BUILD='$(abspath $(BUILD))' TIDE_BIN='$(abspath $(BUILD))/tidemark' CONSOLE_SHOTS='$(abspath $(SHOTS))' tests/console/browser.sh sqlite
+
 .PHONY: lint
 lint: ## layers, sizes, format, warnings of a second compiler, static analysis, scripts
 	@tools/setup lint
