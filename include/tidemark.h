@@ -525,7 +525,7 @@ struct tide_list_filter {
     enum tide_session_kind kind; /* 0: any */
     const char *after;           /* continue after the session with this cursor; NULL: from the newest on */
     int64_t since_ms, until_ms;  /* changed at or after, changed before: Unix time; 0: whenever */
-    enum tide_list_order order;  /* BY_CHANGE takes no cursor */
+    enum tide_list_order order;  /* a cursor is of the order that it was listed in */
     const char *
         text; /* each of its words is part of the id, title, agent, task_id or why, in upper or lower case; NULL: any */
 };

@@ -789,13 +789,75 @@ static int add_to_page(void *arg, const struct tide_session_info *info)
     return 0;
 }
 
-static struct page page_after(tide_store *store, const char *cursor)
+static struct page page_of(tide_store *store, enum tide_list_order order, const char *cursor)
 {
-    const struct tide_list_filter two = {.size = sizeof two, .limit = 2, .after = cursor};
+    const struct tide_list_filter two = {.size = sizeof two, .limit = 2, .after = cursor, .order = order};
     struct page p = {"", ""};
 
     OK(tide_session_list(store, &two, add_to_page, &p, &err));
     return p;
+}
+
+static struct page page_after(tide_store *store, const char *cursor)
+{
+    return page_of(store, TIDE_LIST_BY_CREATION, cursor);
+}
+
+static int keep_changed_ms(void *arg, const struct tide_session_info *info)
+{
+    *(int64_t *)arg = info->updated_ms;
+    return 1;
+}
+
+/* Changes this session, later than any other was changed. */
+static void change_last(struct fixture *f, const char *id)
+{
+    const struct tide_list_filter newest = {.size = sizeof newest, .order = TIDE_LIST_BY_CHANGE};
+    int64_t before = 0, now = 0;
+    tide_session *s;
+
+    OK(tide_session_list(f->store, &newest, keep_changed_ms, &before, &err));
+    OK(tide_session_open(f->store, id, TIDE_SESSION_APPEND, &s, &err));
+    do {
+        put(s, "memory.set", "{\"values\":{\"k\":1}}");
+        OK(tide_session_list(f->store, &newest, keep_changed_ms, &now, &err));
+    } while (now <= before);
+    tide_session_close(s);
+}
+
+/* What changes between two pages is at the beginning then; of the others none is left out. */
+static void lists_by_change_are_read_page_by_page(void **state)
+{
+    struct fixture *f = *state;
+    char of_creation[TIDE_ID_SIZE + 24];
+    struct page p;
+
+    for (const char *id = "abcdef"; *id; id++)
+        tide_session_close(make(f, (char[]){*id, 0}));
+    for (const char *id = "dafbec"; *id; id++)
+        change_last(f, (char[]){*id, 0});
+    p = page_of(f->store, TIDE_LIST_BY_CHANGE, NULL);
+    assert_string_equal(p.ids, "ce");
+    change_last(f, "a");
+    p = page_of(f->store, TIDE_LIST_BY_CHANGE, p.cursor);
+    assert_string_equal(p.ids, "bf");
+    change_last(f, "f"); /* the one that the page ended with */
+    p = page_of(f->store, TIDE_LIST_BY_CHANGE, p.cursor);
+    assert_string_equal(p.ids, "d");
+    OK(tide_session_delete(f->store, "d", &err));
+    p = page_of(f->store, TIDE_LIST_BY_CHANGE, p.cursor);
+    assert_string_equal(p.ids, "");
+    p = page_of(f->store, TIDE_LIST_BY_CHANGE, NULL);
+    assert_string_equal(p.ids, "fa");
+
+    memcpy(of_creation, page_after(f->store, NULL).cursor, sizeof of_creation);
+    for (int i = 0; i < 2; i++)
+        ABOUT(TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "after",
+              tide_session_list(f->store,
+                                &(struct tide_list_filter){.size = sizeof(struct tide_list_filter),
+                                                           .order = i ? TIDE_LIST_BY_CREATION : TIDE_LIST_BY_CHANGE,
+                                                           .after = i ? p.cursor : of_creation},
+                                add_to_page, &p, &err));
 }
 
 /* Sessions come and go between two pages: none that stays is left out or comes twice. */
@@ -972,6 +1034,7 @@ int main(void)
         CASE(over_the_limit_is_refused_before_anything_is_written),
         CASE(checkpoints_are_listed_filtered_and_found),
         CASE(lists_are_read_page_by_page),
+        CASE(lists_by_change_are_read_page_by_page),
         CASE(a_page_goes_on_behind_a_session_that_is_gone),
         CASE(what_is_known_of_one_needs_no_callback),
         CASE(one_event_needs_no_callback),
