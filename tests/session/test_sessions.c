@@ -265,7 +265,7 @@ static void a_fenced_handle_never_appends_again(void **state)
 static void what_may_only_be_data_says_nothing_of_runs(void **state)
 {
     static const struct tide_new_event data[] = {{"message.user", SAID, 0}, {"run.paused", NULL, 0}};
-    static const struct tide_new_event deeds[] = {
+    static const struct tide_new_event moves[] = {
         {"run.started", "{\"run_id\":\"r\",\"argv\":[\"sh\"]}", 0},
         {"approval.given", "{\"approval_id\":\"a\",\"decision\":\"approved\"}", 0},
         {"session.updated", "{\"provider\":{\"base_url\":\"http://example.org\"}}", 0},
@@ -276,14 +276,14 @@ static void what_may_only_be_data_says_nothing_of_runs(void **state)
     tide_session *s = make(f, "a"), *behind = reopen(f, "a");
 
     OK(tide_session_append(s, flags, data, 2, NULL, &err));
-    for (size_t i = 0; i < sizeof deeds / sizeof deeds[0]; i++) {
-        struct tide_new_event both[] = {data[1], deeds[i]};
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
+        struct tide_new_event both[] = {data[1], moves[i]};
 
         GIVES(TIDE_DENIED, tide_session_append(s, flags, both, 2, NULL, &err));
-        GIVES(TIDE_DENIED, tide_session_append_async(s, flags, &deeds[i], 1, NULL, &err));
+        GIVES(TIDE_DENIED, tide_session_append_async(s, flags, &moves[i], 1, NULL, &err));
     }
     assert_int_equal(tide_session_last_seq(s), 3);
-    OK(tide_session_append(s, TIDE_APPEND_RELEASE, deeds, 1, NULL, &err));
+    OK(tide_session_append(s, TIDE_APPEND_RELEASE, moves, 1, NULL, &err));
     GIVES(TIDE_DENIED, tide_session_append(s, flags, data, 1, NULL, &err));
     OK(tide_session_append(s, flags, data + 1, 1, NULL, &err));
     GIVES(TIDE_CONFLICT, tide_session_append(behind, flags, data, 1, NULL, &err)); /* it has not heard of the run */
@@ -776,142 +776,6 @@ static void lists_show_status_and_take_filters(void **state)
     tide_session_close(s);
 }
 
-struct page {
-    char ids[64], cursor[TIDE_ID_SIZE + 24];
-};
-
-static int add_to_page(void *arg, const struct tide_session_info *info)
-{
-    struct page *p = arg;
-
-    snprintf(p->ids + strlen(p->ids), sizeof p->ids - strlen(p->ids), "%s", info->id);
-    memcpy(p->cursor, info->cursor, sizeof p->cursor);
-    return 0;
-}
-
-static struct page page_of(tide_store *store, enum tide_list_order order, const char *cursor)
-{
-    const struct tide_list_filter two = {.size = sizeof two, .limit = 2, .after = cursor, .order = order};
-    struct page p = {"", ""};
-
-    OK(tide_session_list(store, &two, add_to_page, &p, &err));
-    return p;
-}
-
-static struct page page_after(tide_store *store, const char *cursor)
-{
-    return page_of(store, TIDE_LIST_BY_CREATION, cursor);
-}
-
-static int keep_changed_ms(void *arg, const struct tide_session_info *info)
-{
-    *(int64_t *)arg = info->updated_ms;
-    return 1;
-}
-
-/* Changes this session, later than any other was changed. */
-static void change_last(struct fixture *f, const char *id)
-{
-    const struct tide_list_filter newest = {.size = sizeof newest, .order = TIDE_LIST_BY_CHANGE};
-    int64_t before = 0, now = 0;
-    tide_session *s;
-
-    OK(tide_session_list(f->store, &newest, keep_changed_ms, &before, &err));
-    OK(tide_session_open(f->store, id, TIDE_SESSION_APPEND, &s, &err));
-    do {
-        put(s, "memory.set", "{\"values\":{\"k\":1}}");
-        OK(tide_session_list(f->store, &newest, keep_changed_ms, &now, &err));
-    } while (now <= before);
-    tide_session_close(s);
-}
-
-/* What changes between two pages is at the beginning then; of the others none is left out. */
-static void lists_by_change_are_read_page_by_page(void **state)
-{
-    struct fixture *f = *state;
-    char of_creation[TIDE_ID_SIZE + 24];
-    struct page p;
-
-    for (const char *id = "abcdef"; *id; id++)
-        tide_session_close(make(f, (char[]){*id, 0}));
-    for (const char *id = "dafbec"; *id; id++)
-        change_last(f, (char[]){*id, 0});
-    p = page_of(f->store, TIDE_LIST_BY_CHANGE, NULL);
-    assert_string_equal(p.ids, "ce");
-    change_last(f, "a");
-    p = page_of(f->store, TIDE_LIST_BY_CHANGE, p.cursor);
-    assert_string_equal(p.ids, "bf");
-    change_last(f, "f"); /* the one that the page ended with */
-    p = page_of(f->store, TIDE_LIST_BY_CHANGE, p.cursor);
-    assert_string_equal(p.ids, "d");
-    OK(tide_session_delete(f->store, "d", &err));
-    p = page_of(f->store, TIDE_LIST_BY_CHANGE, p.cursor);
-    assert_string_equal(p.ids, "");
-    p = page_of(f->store, TIDE_LIST_BY_CHANGE, NULL);
-    assert_string_equal(p.ids, "fa");
-
-    memcpy(of_creation, page_after(f->store, NULL).cursor, sizeof of_creation);
-    for (int i = 0; i < 2; i++)
-        ABOUT(TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, "after",
-              tide_session_list(f->store,
-                                &(struct tide_list_filter){.size = sizeof(struct tide_list_filter),
-                                                           .order = i ? TIDE_LIST_BY_CREATION : TIDE_LIST_BY_CHANGE,
-                                                           .after = i ? p.cursor : of_creation},
-                                add_to_page, &p, &err));
-}
-
-/* Sessions come and go between two pages: none that stays is left out or comes twice. */
-static void lists_are_read_page_by_page(void **state)
-{
-    struct fixture *f = *state;
-    struct page p;
-
-    for (const char *id = "abcdef"; *id; id++)
-        tide_session_close(make(f, (char[]){*id, 0}));
-    p = page_after(f->store, NULL);
-    assert_string_equal(p.ids, "fe");
-    tide_session_close(make(f, "g"));
-    p = page_after(f->store, p.cursor);
-    assert_string_equal(p.ids, "dc");
-    OK(tide_session_delete(f->store, "d", &err));
-    p = page_after(f->store, p.cursor);
-    assert_string_equal(p.ids, "ba");
-    p = page_after(f->store, p.cursor);
-    assert_string_equal(p.ids, "");
-    GIVES(TIDE_INVALID,
-          tide_session_list(f->store,
-                            &(struct tide_list_filter){.size = sizeof(struct tide_list_filter), .after = "nonsense"},
-                            add_to_page, &p, &err));
-}
-
-/* The session that a page ended with was deleted: what is older than it was comes next. */
-static void a_page_goes_on_behind_a_session_that_is_gone(void **state)
-{
-    struct fixture *f = *state;
-    struct page p;
-    int64_t created = 0;
-
-    for (const char *id = "abcdef"; *id; id++) {
-        const struct tide_session_info *info;
-        tide_session *s = make(f, (char[]){*id, 0});
-
-        do { /* none in the same millisecond */
-            OK(tide_session_get_info(s, &info, &err));
-            if (info->created_ms > created)
-                break;
-            tide_session_close(s);
-            OK(tide_session_delete(f->store, (char[]){*id, 0}, &err));
-            s = make(f, (char[]){*id, 0});
-        } while (1);
-        created = info->created_ms;
-        tide_session_close(s);
-    }
-    p = page_after(f->store, NULL);
-    OK(tide_session_delete(f->store, "e", &err));
-    p = page_after(f->store, p.cursor);
-    assert_string_equal(p.ids, "dc");
-}
-
 /* What was handed out stays as it is while the session goes on. */
 static void what_is_known_of_one_needs_no_callback(void **state)
 {
@@ -1033,9 +897,6 @@ int main(void)
         CASE(async_appends_are_there_after_flush),
         CASE(over_the_limit_is_refused_before_anything_is_written),
         CASE(checkpoints_are_listed_filtered_and_found),
-        CASE(lists_are_read_page_by_page),
-        CASE(lists_by_change_are_read_page_by_page),
-        CASE(a_page_goes_on_behind_a_session_that_is_gone),
         CASE(what_is_known_of_one_needs_no_callback),
         CASE(one_event_needs_no_callback),
         CASE(after_pruning_lists_latest_and_resume_are_right),
