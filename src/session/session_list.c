@@ -172,7 +172,7 @@ struct listing {
     struct tide_err *err;
     struct arena arena;
     struct word_search words; /* of filter.text */
-    /* With filter.after: whether it was met. One that was deleted since is not: what is older than it was goes on from there. */
+    /* With filter.after: whether it was met. One that was deleted since is not: the page continues with what is older than it was. */
     char after_id[TIDE_ID_SIZE];
     int64_t after_ms;
     bool behind, met;
@@ -458,7 +458,7 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
     return session_list_part(store, filter, 0, fn, arg, looked, err);
 }
 
-/* ---- for whoever looks at many ---- */
+/* ---- for callers that look at many ---- */
 
 static int list_live(void *arg, const struct store_entry *entry, int64_t wake_ms)
 {
