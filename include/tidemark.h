@@ -278,7 +278,7 @@ struct tide_err {
 };
 
 TIDE_API const char *tide_code_name(enum tide_code code); /* "CONFLICT" */
-TIDE_API const char *tide_code_text(enum tide_code code); /* "the log has moved on" */
+TIDE_API const char *tide_code_text(enum tide_code code); /* "the log has changed" */
 TIDE_API int tide_code_exit(enum tide_code code);         /* exit status of the command line */
 TIDE_API int tide_code_http(enum tide_code code);         /* HTTP status */
 TIDE_API int tide_code_retry(enum tide_code code);        /* 1 when trying again later can help */
@@ -368,21 +368,22 @@ struct tide_copy_options {
     const char *const *ids;          /* sessions by id or unique prefix, ended by NULL; NULL: all */
     tide_copy_progress_fn *progress; /* NULL: none, as the others */
     tide_problem_fn *problem;        /* a session that was not copied, and why */
-    tide_problem_fn *notice; /* what happens besides: a parent that comes along, one that has gone on there, … */
+    tide_problem_fn *notice; /* what happens besides: a parent that comes along, one that has continued there, … */
     void *arg;
 };
 
 struct tide_copy_result {
-    uint64_t sessions;                         /* asked for, parents included */
-    uint64_t copied, continued, same, refused; /* new there; a beginning was there; nothing to do; told as problems */
-    uint64_t events, bytes;                    /* stored: bytes of kinds and bodies */
+    uint64_t sessions; /* asked for, parents included */
+    uint64_t copied, continued, same,
+        refused;            /* new there; a beginning was there; nothing to do; reported as problems */
+    uint64_t events, bytes; /* stored: bytes of kinds and bodies */
 };
 
 /*
  * Copies sessions into another store of any kind: seq, time, epoch, kind and body of every event, so that with the same
- * key the digests are the same; each session is read back and proved. One that is there already with the same events is
- * passed over, a beginning of it is continued, another one is a problem; parents come before their forks, and along with
- * them. A new session is visible when it is complete. After a kill or an error the same call copies the rest.
+ * key the digests are the same; each session is read back and verified. A session that is there already with the same events
+ * is skipped, a beginning of it is continued, one with other events is a problem. Parents are copied before their forks, also
+ * when they were not named. A new session is visible when it is complete. After a kill or an error the same call copies the rest.
  * Fails with the code of the first problem when the others were copied; *ret_result (may be NULL) is always set.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_copy(tide_store *src, tide_store *dst,
@@ -411,7 +412,7 @@ enum tide_log_level {
     TIDE_LOG_OFF = 0,
     TIDE_LOG_ERROR = 1, /* a run that ended by failure, a session that could not be recovered */
     TIDE_LOG_WARN = 2,  /* retries, a store in trouble, failed checkpoints, what was dropped or denied, failed hooks */
-    TIDE_LOG_INFO = 3,  /* runs that begin, park and end, and what they cost; what was recovered and resumed */
+    TIDE_LOG_INFO = 3,  /* runs that start, wait and end, and what they cost; what was recovered and resumed */
     TIDE_LOG_DEBUG = 4, /* turns, calls of tools, steps, nodes, checkpoints */
 };
 TIDE_API const char *tide_log_level_name(enum tide_log_level level); /* "warn" */
@@ -429,10 +430,10 @@ struct tide_log_record {
 typedef void tide_log_fn(void *arg, const struct tide_log_record *record);
 
 /*
- * Where records go that are at least as grave as `level`: one sink for the process and all its stores; fields name store and
- * session. NULL, or TIDE_LOG_OFF: nowhere, as at first. Records hold no text of a conversation and no value that a store hides.
- * `fn` is called on any thread, on several at once, from inside the call that has something to say: it should be quick and
- * call nothing of the library. May be called at any time; on return the earlier sink is not in use any more.
+ * The sink of all records of at least this level: one for the process and all its stores; fields name store and session. NULL, or
+ * TIDE_LOG_OFF: none, as at first. Records contain no text of a conversation and no secret of a store. `fn` is called on any
+ * thread, on several at once, from inside other calls: it should be quick and must not call the library. tide_log_set() may be
+ * called at any time; when it returns, the earlier sink is no longer used.
  */
 TIDE_API void tide_log_set(enum tide_log_level level, tide_log_fn *fn, void *arg);
 
@@ -449,7 +450,7 @@ enum tide_session_flags {
     TIDE_SESSION_READ = 0,   /* reads only */
     TIDE_SESSION_APPEND = 1, /* may append: the first append takes the lease in its own commit */
     TIDE_SESSION_CLAIM = 2,  /* with APPEND: take the lease now; TIDE_HELD names the holder */
-    TIDE_SESSION_LOG = 4,    /* without APPEND, for tide_session_read() alone: also what is whole before damage */
+    TIDE_SESSION_LOG = 4,    /* without APPEND, for tide_session_read() alone: also the intact events before damage */
     TIDE_SESSION_WHOLE = 8,  /* by its whole id: no prefix */
 };
 
@@ -457,14 +458,14 @@ enum tide_session_flags {
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_open(tide_store *store, const char *id, unsigned flags,
                                                           tide_session **ret_session, struct tide_err *err);
 
-/* Waits for queued appends, gives the lease back, closes. What flush would have told is lost: flush first. */
+/* Waits for queued appends, releases the lease, closes. An error that flush would have returned is lost: flush first. */
 TIDE_API void tide_session_close(tide_session *session);
 
 TIDE_API const char *tide_session_id(const tide_session *session);
 TIDE_API int64_t tide_session_last_seq(const tide_session *session);  /* last event it knows of, queued or not */
 TIDE_API int64_t tide_session_first_seq(const tide_session *session); /* 1; for a fork, one past the fork point */
 
-/* Reads what others appended since. Opening does it; a long-lived reader calls it to look again. */
+/* Reads what others have appended since. Opening does that; a long-lived reader calls it again. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_refresh(tide_session *session, struct tide_err *err);
 
 /* Finds the one session whose id begins with `prefix`. */
@@ -525,7 +526,7 @@ struct tide_list_filter {
     enum tide_session_kind kind; /* 0: any */
     const char *after;           /* continue after the session with this cursor; NULL: from the newest on */
     int64_t since_ms, until_ms;  /* changed at or after, changed before: Unix time; 0: whenever */
-    enum tide_list_order order;  /* BY_CHANGE takes no cursor */
+    enum tide_list_order order;  /* a cursor is of the order that it was listed in */
     const char *
         text; /* each of its words is part of the id, title, agent, task_id or why, in upper or lower case; NULL: any */
 };
@@ -537,7 +538,7 @@ struct tide_list_filter {
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter,
                                                           tide_session_info_fn *fn, void *arg, struct tide_err *err);
 
-/* What is known of this session, as of what the handle has read. It stays as it is until this is called again, or the handle closed. */
+/* This session, as far as the handle has read it. Valid until this is called again or the handle is closed. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_get_info(tide_session *session,
                                                               const struct tide_session_info **ret_info,
                                                               struct tide_err *err);
@@ -614,14 +615,14 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_append(tide_session *sessio
                                                             int64_t *ret_seq, struct tide_err *err);
 
 /*
- * Queues a batch and returns; nothing is promised before tide_session_flush() or its completion. When one fails, those queued
- * behind it in the same session fail with it. `user` not NULL: its completion is handed out by tide_store_reap().
+ * Queues a batch and returns; it is durable after tide_session_flush() or its completion. If one fails, those queued after it in
+ * the same session fail with it. `user` not NULL: tide_store_reap() returns its completion.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_append_async(tide_session *session, unsigned flags,
                                                                   const struct tide_new_event *events, size_t n,
                                                                   void *user, struct tide_err *err);
 
-/* Waits until everything queued by this session is on disk; tells the first failure since the last flush. */
+/* Waits until everything queued by this session is on disk; returns the first failure since the last flush. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_flush(tide_session *session, struct tide_err *err);
 
 struct tide_completion {
@@ -646,45 +647,46 @@ enum tide_read_flags {
     TIDE_READ_INHERITED = 1, /* of a fork: also what it shares with its parents, from seq 1 on */
 };
 
-/* Hands events from..to (0: the end) to `fn` in order, each checked against the chain. Non-zero from `fn` stops. */
+/* Calls `fn` for the events from..to (0: the end) in order, each checked against the chain. Non-zero from `fn` stops. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_read(tide_session *session, unsigned flags, int64_t from,
                                                           int64_t to, tide_event_fn *fn, void *arg,
                                                           struct tide_err *err);
 
 /*
- * One event; of a fork also in the past it shares. TIDE_NOT_FOUND: there is none yet. It stays as it is until this is called again,
- * or the handle closed.
+ * One event; of a fork also in the past it shares. TIDE_NOT_FOUND: there is none yet. Valid until this is called again or the
+ * handle is closed.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_get_event(tide_session *session, int64_t seq,
                                                                const struct tide_event **ret_event,
                                                                struct tide_err *err);
 
-/* Hands the events of all sessions with pos > after to `fn`, in order of pos, at most `max` (0: all). */
+/* Calls `fn` for the events of all sessions with pos > after, in order of pos, at most `max` (0: all). */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_read(tide_store *store, int64_t after, uint64_t max,
                                                         tide_event_fn *fn, void *arg, struct tide_err *err);
 
 /*
  * Watching a store: a commit by any thread or process wakes every watcher, once. A watcher has no transaction and no queue: the
- * caller remembers how far it has read, and reads on. Open it before the first look; close it before the store. One thread at a time.
+ * caller remembers how far it has read, and continues from there. Open it before the first read, close it before the store. One
+ * thread at a time.
  */
 typedef struct tide_watch tide_watch;
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_watch_open(tide_store *store, tide_watch **ret_watch,
                                                         struct tide_err *err);
 TIDE_API void tide_watch_close(tide_watch *watch); /* takes NULL */
-/* For the caller's own loop: readable when there is something to look at, until tide_watch_wait() is called. */
+/* For the caller's own loop: readable when something was committed, until tide_watch_wait() is called. */
 TIDE_API int tide_watch_fd(const tide_watch *watch);
-/* Waits until something was committed since the last call, at most timeout_ms (-1: for ever); *ret_changed is 0 when the time is
- * over or a signal handler ran. TIDE_IO: the store was deleted or cannot be read; it may come back. */
+/* Waits until something was committed since the last call, at most timeout_ms (-1: no limit); *ret_changed is 0 after a timeout or
+ * when a signal handler ran. TIDE_IO: the store was deleted or cannot be read; it may come back. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_watch_wait(tide_watch *watch, int timeout_ms, int *ret_changed,
                                                         struct tide_err *err);
-/* Why the store is looked at 20 times a second; NULL: the kernel tells of changes. */
+/* Why the store is checked 20 times a second; NULL: the kernel reports changes. */
 TIDE_API const char *tide_watch_polls(const tide_watch *watch);
 
 /* The messages that are part of the content as of `seq` (0: now): without rolled-back ones, with inherited ones. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_read_messages(tide_session *session, int64_t seq,
                                                                    tide_event_fn *fn, void *arg, struct tide_err *err);
 
-/* The failures logged (llm.error, tool.failed, node.failed, run.failed), in order, rolled-back ones too. */
+/* The failures in the log (llm.error, tool.failed, node.failed, run.failed), in order, including those rolled back. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_read_errors(tide_session *session, tide_event_fn *fn, void *arg,
                                                                  struct tide_err *err);
 
@@ -722,8 +724,8 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_save(tide_session *sessi
 
 /*
  * The newest checkpoint that is neither deleted nor rolled back; and one by id or unique id prefix, of a fork also in the past it
- * shares. TIDE_NOT_FOUND. Its state: tide_session_get_state(session, its seq). It stays as it is until one is loaded again, or the
- * handle closed.
+ * shares. TIDE_NOT_FOUND. Its state: tide_session_get_state(session, its seq). Valid until one is loaded again or the handle is
+ * closed.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_load_latest(tide_session *session,
                                                                     const struct tide_checkpoint **ret_checkpoint,
@@ -871,8 +873,8 @@ enum tide_signs {
     TIDE_SIGN_MESSAGE = 2, /* a user's message waits in the queue */
 };
 /*
- * Looks at what others put in: cheap, call it often. TIDE_FENCED: the lease is lost, stop at once. TIDE_IO, TIDE_FULL, TIDE_BUSY:
- * it could not look; do nothing that must happen once before it could.
+ * Checks for what others have requested: cheap, call it often. TIDE_FENCED: the lease is lost, stop at once. TIDE_IO, TIDE_FULL,
+ * TIDE_BUSY: the check failed; do nothing that must happen once until it succeeds.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_look(tide_run *run, unsigned *ret_signs, struct tide_err *err);
 
@@ -1029,14 +1031,14 @@ enum tide_cancelled {
     TIDE_CANCEL_ANSWERED = 2, /* its process ended it */
     TIDE_CANCEL_FORCED = 3,   /* its process did not answer: the lease was taken from it */
 };
-/* Always succeeds while the store can be written: asks its process, after wait_ms (0: 2000) takes the lease. */
+/* Always succeeds while the store can be written: asks the process that runs it to stop, after wait_ms (0: 2000) takes the lease. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_cancel(tide_store *store, const char *id, const char *by,
                                                             const char *reason, int wait_ms,
                                                             enum tide_cancelled *ret_how, struct tide_err *err);
 
 enum tide_recover_flags {
-    TIDE_RECOVER_DRY_RUN = 1, /* say what would be done */
-    TIDE_RECOVER_ALL = 2,     /* hand out what is interrupted already as well */
+    TIDE_RECOVER_DRY_RUN = 1, /* report what would be done */
+    TIDE_RECOVER_ALL = 2,     /* also report what is interrupted already */
 };
 
 struct tide_recovered {
@@ -1060,10 +1062,10 @@ struct tide_recovery {
 };
 
 /*
- * Checks the live sessions (never finished ones) and records what has happened to them meanwhile: runs
- * whose process is gone are interrupted, waits past their deadline are over (interrupted, answered by their default, or
- * failed, as each was told), tokens past their time have expired. Each
- * exactly once, even with several processes at once. `fn` (may be NULL) is called for each when it is on disk; non-zero stops.
+ * Checks the live sessions (never finished ones) and records what has happened to them meanwhile: runs whose process is gone are
+ * interrupted; waits past their deadline end as they were configured (interrupted, answered by their default, or failed); tokens
+ * past their time expire. Each exactly once, even with several processes at once. `fn` (may be NULL) is called for each when it is
+ * on disk; non-zero stops.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_recover(tide_store *store, unsigned flags, tide_recovered_fn *fn,
                                                            void *arg, struct tide_recovery *ret_recovery,
@@ -1154,7 +1156,8 @@ struct tide_agent_options {
         refresh_prompt;          /* none of the built-in ones; render system prompt and tool list again, and log that */
     int on_store_error_continue; /* as TIDE_RUN_CONTINUE */
     tide_agent_event_fn *event;
-    tide_approve_fn *approve; /* NULL: what needs a word parks, and the call returns TIDE_WAITING */
+    tide_approve_fn
+        *approve; /* NULL: a call that needs an approval waits on disk, and the function returns TIDE_WAITING */
     void *arg;
     const char *instructions; /* of the project: follow the system prompt when that is rendered [none] */
 };
@@ -1172,7 +1175,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_add_tool(tide_agent *agent, c
                                                             struct tide_err *err);
 
 /*
- * Says something to the model and returns when its answer is complete, tools included; *ret_answer (may be NULL) is
+ * Sends a prompt to the model and returns when its answer is complete, tools included; *ret_answer (may be NULL) is
  * its last text. The prompt is on disk before anything of the answer is shown. TIDE_WAITING: it waits, err says for what.
  * TIDE_CANCELLED: stopped. TIDE_FAILED and others: the run failed and can be resumed; err says why and what to do.
  */
@@ -1285,7 +1288,7 @@ struct tide_graph_event {
     const struct tide_agent_event *agent;
     const struct tide_err *why; /* of a notice: trouble of the store, with what helps; else NULL */
 };
-/* Never two at a time, but on any thread. */
+/* Called on any thread, never twice at the same time. */
 typedef void tide_graph_event_fn(void *arg, const struct tide_graph_event *event);
 
 /* Zero and NULL mean the default. */

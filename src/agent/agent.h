@@ -56,7 +56,7 @@ struct tide_agent {
     struct guard guard; /* of a run of its own */
     struct tool_place place;
     struct own_tool *own_tools;
-    struct map always; /* tools that were allowed for good -> itself */
+    struct map always; /* tools that were allowed for as long as the agent lives -> itself */
     struct conversation conversation;
     struct map real; /* id of a call -> its arguments, when they held a secret: here alone, for this process */
     struct secret_stream stream; /* of the answer that is shown while it comes */
@@ -65,7 +65,7 @@ struct tide_agent {
     struct rendering rendering; /* of the latest request; what the next one begins with is kept */
     struct arena scratch;       /* of one turn */
     int turns;                  /* model calls since the prompt, or since it was resumed */
-    bool fresh;                 /* the run goes on where it was cut: a pause between attempts is not begun anew */
+    bool fresh;                 /* the run continues where it was cut: a pause between attempts is not begun anew */
     bool begun;                 /* something was appended since it was called */
     atomic_int stop;            /* STOP_… */
     atomic_bool in_trouble;     /* the store cannot be written; said once */
@@ -150,7 +150,7 @@ enum tide_code agent_work(struct tide_agent *a, struct tide_err *err) MUST_CHECK
 /* Says something to the model, as a prompt; asks the hooks of a start. */
 void agent_say(struct tide_agent *a, struct str text);
 void agent_started(struct tide_agent *a, const char *task);
-/* The run goes on, with the answer to its wait (JSON) when it waits */
+/* The run continues, with the answer to its wait (JSON) when it waits */
 enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *token, struct tide_err *err) MUST_CHECK;
 
 /* ---- model_call.c: the draft holds what comes of it */
@@ -202,14 +202,14 @@ bool nested_stopped(struct tide_agent *a);
 bool nested_offers(const struct tide_agent *a, const char *tool); /* true unless nested */
 int64_t nested_turn(struct tide_agent *a);    /* a new number, unless it has one that is not used up */
 struct str nested_part(struct tide_agent *a); /* of the script provider; in the scratch arena */
-/* Records the output that these arguments set; *text is what the model is told. False: they are no good. */
+/* Records the output that these arguments set; *text is the result for the model. False: they are no good. */
 bool nested_output(struct tide_agent *a, const struct json *args, struct buf *text);
 bool nested_is_over(const struct tide_agent *a); /* nothing more is to be asked of the model */
-void nested_ask_on(struct tide_agent *a);        /* it has ended, and outputs are missing: it is told which */
+void nested_ask_on(struct tide_agent *a);        /* it has ended, and outputs are missing: the model gets their names */
 /* TIDE_WAITING, and what it waits for is said, unless the wait was answered. */
 enum tide_code nested_answer(struct tide_agent *a, const struct tide_wait_options *wait, struct tide_text *ret_answer,
                              struct tide_err *err) MUST_CHECK;
-/* What was answered about budgets, by all nested agents together. *ret_refused: no, to what this one asked and was not told yet. */
+/* What was answered about budgets, by all nested agents together. *ret_refused: no, to a question of this one that has not got it yet. */
 enum tide_code nested_budgets(struct tide_agent *a, bool *ret_refused, struct tide_err *err) MUST_CHECK;
 
 /* ---- undone_effects.c: read with the conversation; what is taken is not given again */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tools and hooks of whoever embeds the agent: C functions that stand in the place of a built-in tool or of a hook's program.
+ * Tools and hooks of the caller that embeds the agent: C functions that stand in the place of a built-in tool or of a hook's program.
  * They get and give JSON as those do, so the loop knows no difference. An embedder's tool comes before a built-in one where
  * tools are named, and behind them in what the model is given.
  */

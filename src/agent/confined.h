@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files beneath a directory: the kernel resolves every path (openat2, RESOLVE_BENEATH), so that no "..", no symbolic link
+ * Files below a directory: the kernel resolves every path (openat2, RESOLVE_BENEATH), so that no "..", no symbolic link
  * and no race leads out. Only regular files and directories are opened; nothing here waits for a FIFO or a device.
  */
 #ifndef AGENT_CONFINED_H

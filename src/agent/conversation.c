@@ -558,7 +558,7 @@ size_t conversation_bytes(const struct conversation *t)
     return t->bytes;
 }
 
-/* Whether a request may go on with this message when all before it are left out: no result in it is of a call before. */
+/* Whether a request may continue with this message when all before it are left out: no result in it is of a call before. */
 static bool is_border(const struct conversation *t, size_t at, size_t end)
 {
     while (at < end && t->said[at]->m.role == TIDE_ROLE_USER)

@@ -87,7 +87,7 @@ bool conversation_is_urged(const struct conversation *t);
 
 /*
  * The messages as a request has them, behind the settled ones, and behind all what is asked for besides (`wish`; empty: nothing).
- * The array is in the arena, the texts are the conversation's. The first *ret_settled of these are at their place for good,
+ * The array is in the arena, the texts are the conversation's. The first *ret_settled of these keep their place,
  * unless something is left out: the latest turn may still grow.
  */
 const struct model_message *conversation_messages(const struct conversation *t, struct arena *a, struct str wish,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file line by line in bounded memory: a line that is longer than that is cut, and told to be. */
+/* A file line by line in bounded memory: a longer line is cut, and marked as cut. */
 #ifndef AGENT_FILE_LINES_H
 #define AGENT_FILE_LINES_H
 

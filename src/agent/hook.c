@@ -121,7 +121,7 @@ static int match_tool(const pcre2_code *pattern, struct str tool)
 }
 
 /* A pattern that cannot be matched is a failure of its hook: *ret_why is filled. */
-static bool listens(const struct hook *hook, const struct hook_input *input, char *ret_why, size_t size)
+static bool hook_listens(const struct hook *hook, const struct hook_input *input, char *ret_why, size_t size)
 {
     int n;
 
@@ -318,7 +318,7 @@ static enum tide_code ask_hook(struct asking *q, const struct hook *hook, struct
     return TIDE_OK;
 }
 
-/* Actions are numbered by what they weigh. One that only goes on decides nothing, but "log" is named all the same. */
+/* Actions are numbered by what they weigh. One that only continues decides nothing, but "log" is named all the same. */
 static void weigh_answer(struct asking *q, const struct hook *hook, const struct hook_verdict *answer,
                          struct hook_verdict *ret)
 {
@@ -342,7 +342,7 @@ void hooks_fire(struct hooks *h, struct arena *a, const struct hook_input *input
         struct tide_err err = {.code = TIDE_OK};
         struct hook_verdict answer;
 
-        if (!listens(hook, input, err.msg, sizeof(err.msg)))
+        if (!hook_listens(hook, input, err.msg, sizeof(err.msg)))
             continue;
         code = err.msg[0] ? (err.code = TIDE_FAILED) : ask_hook(&q, hook, &answer, &err);
         if (code && code != TIDE_CANCELLED && hook->fails_closed)

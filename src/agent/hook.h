@@ -75,8 +75,8 @@ bool hooks_wants(const struct hooks *h, enum hook_event event);
 
 /*
  * Asks all that match, in order, also behind one that has decided: each sees the original input, not what another made of
- * it. `stop` (may be NULL) is asked ten times a second: true ends the hook that runs, and the rest are not asked, so whoever
- * stops must not take what comes back for leave to go on. A fixed "log" is `continue` by name, when nothing else decided.
+ * it. `stop` (may be NULL) is asked ten times a second: true ends the hook that runs, and the rest are not asked, so the caller that
+ * stops must not take what comes back for leave to continue. A fixed "log" is `continue` by name, when nothing else decided.
  */
 void hooks_fire(struct hooks *h, struct arena *a, const struct hook_input *input, bool (*stop)(void *arg), void *arg,
                 struct hook_verdict *ret);

@@ -19,7 +19,7 @@ struct hook {
     hook_fn *fn;
     void *arg;
     enum hook_action action; /* fixed */
-    bool record;             /* fixed "log": goes on, but by name, so that it is written down */
+    bool record;             /* fixed "log": continues, but by name, so that it is written down */
     char *text;
     bool fails_closed; /* "on_failure": "deny": when it cannot be asked, or answers nonsense, the call is denied */
     bool missing;      /* its program is not there, which has been reported */

@@ -297,7 +297,7 @@ enum tide_code agent_work(struct tide_agent *a, struct tide_err *err)
     }
 }
 
-/* ---- starting, going on ---- */
+/* ---- starting, continuing ---- */
 
 enum tide_code agent_read(struct tide_agent *a, struct tide_err *err)
 {
@@ -333,7 +333,7 @@ enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *e
     struct tide_run_options opt = run_options(a);
     enum tide_code code;
 
-    INVARIANT(!a->run && !a->nested); /* a nested agent's run is begun by whoever it belongs to */
+    INVARIANT(!a->run && !a->nested); /* a nested agent's run is begun by the caller it belongs to */
     opt.flags |= RUN_CONTINUES;       /* a prompt withdraws the question, not what was done before it */
     code = session_sync(a->s, err);
     if (!code && (a->s->state->content.messages != a->known_messages ||
@@ -349,7 +349,7 @@ enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *e
     return TIDE_OK;
 }
 
-/* One whose token was revoked or has expired is not: then going on asks anew. */
+/* One whose token was revoked or has expired is not: then continuing asks anew. */
 static bool is_waiting(const struct tide_agent *a)
 {
     struct status st;
@@ -500,7 +500,7 @@ static enum tide_code bind_answer(struct tide_agent *a, const char *wait, const 
     return TIDE_OK;
 }
 
-/* A wait that nobody answered yet: whoever is here may. */
+/* A wait that nobody answered yet: a person who is present may. */
 static enum tide_code answer_here(struct tide_agent *a, const char **ret_input, const char **ret_token,
                                   struct tide_err *err)
 {
@@ -572,7 +572,7 @@ enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *t
         if (code != TIDE_CONFLICT || a->begun || a->opt.approve)
             break;
     }
-    /* Another may have gone on with it, and ended, between our look and our start: more than what a start writes is there. */
+    /* Another may have continued with it, and ended, between our look and our start: more than what a start writes is there. */
     if (!code && a->s->state->ledger.run.active_seq - a->known_seq > START_EVENTS)
         code = conversation_load(&a->conversation, a->s, err);
     if (code && !a->run) {

@@ -25,7 +25,7 @@ static inline void match_freep(struct match **m)
 enum match_answer {
     MATCH_NO,
     MATCH_YES,
-    MATCH_MORE, /* of match_could(): not this, but what goes on from it may */
+    MATCH_MORE, /* of match_could(): not this, but what continues from it may */
     MATCH_HARD, /* the limits were reached */
 };
 

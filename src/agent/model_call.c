@@ -392,7 +392,7 @@ static enum tide_code refuse_summary(struct tide_agent *a, int64_t turn, const c
     return tide_fail(err, TIDE_FAILED, "%s", why);
 }
 
-/* One event takes away what was said and puts the summary there: whoever is killed has the one or the other. */
+/* One event takes away what was said and puts the summary there: a process that is killed has one or the other. */
 static void put_summary(struct tide_agent *a, int64_t turn, struct str summary)
 {
     const struct tide_new_checkpoint in = {.size = sizeof in, .type = TIDE_CHECKPOINT_TURN};

@@ -85,7 +85,7 @@ static enum tide_code offer_outputs(struct tide_agent *a, const struct nested_ag
 
 /* ---- coming and going ---- */
 
-/* The session, the run and the lock stay whoever's they are. */
+/* The session, the run and the lock stay with their owner. */
 void nested_leave(struct tide_agent *a)
 {
     if (!a)
@@ -131,7 +131,7 @@ enum tide_code nested_enter(const struct nested_agent *nested, const struct tide
         conversation_apply(&a->conversation, str_from(ev->kind), (struct str){ev->body, ev->body_len});
     }
     code = code ? code : undone_load(a, err);
-    a->turns = a->conversation.answers; /* the limit is one of the visit: going on does not double it */
+    a->turns = a->conversation.answers; /* the limit is one of the visit: continuing does not double it */
     return code;
 }
 
@@ -184,7 +184,7 @@ static enum tide_code conclude_nested(struct tide_agent *a, enum tide_code code,
     struct tide_err e;
 
     code = name_end(a, code, ret, err);
-    /* Else the run itself is in trouble: whoever drives it is told. */
+    /* Else the run itself is in trouble: the caller that drives it is told. */
     if ((!code || code == TIDE_WAITING || code == TIDE_CANCELLED || code == TIDE_FAILED) && agent_put(a, &e))
         code = tide_err_copy(err, &e);
     give_outputs(a, &ret->outputs);

@@ -3,7 +3,7 @@
  * The agent's loop as one part of a run that somebody else begins, ends and shares between several. Everything
  * that it records carries its node, visit and branch, and its conversation is that of this node and visit alone.
  *
- * Several nested agents of one session work on threads. Whoever touches the session or the run holds the lock; one is entered
+ * Several nested agents of one session work on threads. The caller that touches the session or the run holds the lock; one is entered
  * with the lock held, gives it back while a model answers, a tool or a hook runs or a pause passes, and has it on return.
  */
 #ifndef AGENT_NESTED_H
@@ -21,7 +21,7 @@ struct nested_agent {
     int64_t visit;
     const char *branch; /* "": none */
     const char *prompt; /* said once, when this conversation is empty */
-    /* system_prompt, model, provider, max_turns (of the visit), tools, hooks, event (told with the lock held), …; not approve */
+    /* system_prompt, model, provider, max_turns (of the visit), tools, hooks, event (called with the lock held), …; not approve */
     const struct tide_agent_options *opt;
     const struct str *outputs;  /* keys that it is to set with the tool set_output */
     const struct str *nullable; /* those of them that may stay unset */
@@ -34,7 +34,7 @@ struct nested_agent {
     void *arg;
 };
 
-/* What a person is to be asked before it can go on. */
+/* What a person is to be asked before it can continue. */
 struct nested_wait {
     char name[160];
     enum tide_wait_kind kind;
@@ -54,11 +54,11 @@ struct nested_result {
     }
 
 /*
- * Works until every output is set (without outputs: until it has answered). Goes on exactly where it was when there is
+ * Works until every output is set (without outputs: until it has answered). Continues exactly where it was when there is
  * something of this conversation already. Everything is queued or on disk on return; the run stays open.
  * TIDE_WAITING: nothing was parked; *ret says what is waited for (a call that needs a person's word, a budget): when the
  * wait of that name was answered (tide_run_wait on the run, its first use of the name), call again. TIDE_CANCELLED: `stopped` said
- * so, or somebody asked to cancel the run. TIDE_FAILED: code. Any other code: the run itself cannot go on.
+ * so, or somebody asked to cancel the run. TIDE_FAILED: code. Any other code: the run itself cannot continue.
  */
 enum tide_code nested_run(const struct nested_agent *nested, struct nested_result *ret, struct tide_err *err)
     MUST_CHECK;
@@ -66,7 +66,7 @@ void nested_result_done(struct nested_result *r);
 
 /*
  * One question to the model, yes or no, recorded under its node. *ret_yes -1: what it said could not be read.
- * `context`: what it is told beside the question. The same question after a cut is asked again; one that was answered is not.
+ * `context`: what the model gets beside the question. The same question after a cut is asked again; one that was answered is not.
  * Outputs, tools, hooks and budgets have no part in it; it is a conversation apart from that of nested_run().
  */
 enum tide_code nested_decide(const struct nested_agent *nested, const char *question, const char *context, int *ret_yes,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is different in a nested agent. The session and the run are shared: they are touched with the lock held only, and a number of
- * a turn is given once, whoever asks first. The loop ends when the outputs are there, not when the model stops talking. It
- * never parks: what it waits for it says, and whoever drives the run parks for all.
+ * a turn is given once, no matter who asks first. The loop ends when the outputs are there, not when the model stops talking. It
+ * never parks: what it waits for it says, and the caller that drives the run parks for all.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ int64_t nested_turn(struct tide_agent *a)
 
     if (a->given_turn <= a->conversation.answered_turn)
         a->given_turn = a->run->given_turn = larger(most, a->conversation.seen_turn) + 1;
-    INVARIANT(a->locked && a->given_turn <= a->run->given_turn); /* a number is given once, whoever asks first */
+    INVARIANT(a->locked && a->given_turn <= a->run->given_turn); /* a number is given once, no matter who asks first */
     return a->given_turn;
 }
 

@@ -268,7 +268,7 @@ static bool path_matches(struct arena *a, const struct rule *r, struct str path)
     return false;
 }
 
-static bool matches(struct arena *a, const struct rule *r, const struct tool *tool, const struct json *args)
+static bool rule_matches(struct arena *a, const struct rule *r, const struct tool *tool, const struct json *args)
 {
     struct str subject = json_get_text(a, args, str_from(tool->subject));
     struct str path = json_get_text(a, args, STR("path"));
@@ -292,7 +292,7 @@ static const struct rule *find_rule(const struct permits *p, const struct tool *
     struct arena a = ARENA_INIT;
     size_t i = p ? p->n : 0;
 
-    while (i > 0 && !matches(&a, &p->rules[i - 1], tool, args))
+    while (i > 0 && !rule_matches(&a, &p->rules[i - 1], tool, args))
         i--;
     arena_done(&a);
     return i > 0 ? &p->rules[i - 1] : NULL;

@@ -25,7 +25,7 @@ struct str permits_rule(const struct permits *p, const struct tool *tool, const 
 /* TIDE_INVALID when a rule is about no tool of ours: it was mistyped, or is for one that an embedder adds. */
 enum tide_code permits_check_tools(const struct permits *p, struct tide_err *err) MUST_CHECK;
 
-/* Whether any call of this tool could be allowed or asked about: else the model is not told of it. */
+/* Whether any call of this tool could be allowed or asked about: else it is not in the list for the model. */
 bool permits_some(const struct permits *p, const struct tool *tool);
 
 #endif

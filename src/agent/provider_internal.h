@@ -116,7 +116,7 @@ struct provider_ops {
     const char *last_word; /* data that is no JSON and says that all has been sent; NULL: an event says so */
 };
 
-/* "name" of a call that a model made: one that no tool has would be refused by whoever gets it back. max: at most 128. */
+/* "name" of a call that a model made: one that no tool has would be refused by the caller that gets it back. max: at most 128. */
 void name_member(struct json_out *o, struct str name, size_t max);
 
 extern const struct provider_ops provider_anthropic, provider_openai, provider_script;

@@ -42,7 +42,7 @@ static const struct key_row fail_keys[] = {{"status", JSON_NUMBER},     {"retry_
 static const char *const type_names[] = {"null",     "true or false", "true or false", "a number",
                                          "a string", "an array",      "an object"};
 
-static bool fits(enum json_type want, const struct json *v)
+static bool type_fits(enum json_type want, const struct json *v)
 {
     int64_t n;
 
@@ -66,7 +66,7 @@ static enum tide_code check_keys(const struct json *object, const struct key_row
             row++;
         if (!row->name)
             return tide_fail(err, TIDE_INVALID, "%s has an unknown key '%.*s'", where, STR_ARG(m->key));
-        if (!fits(row->type, m))
+        if (!type_fits(row->type, m))
             return tide_fail(err, TIDE_INVALID, "%s: '%s' must be %s", where, row->name,
                              row->type == JSON_NULL ? "an object or a string" : type_names[row->type]);
     }

@@ -16,7 +16,7 @@
 /* Where tools work. Shared by all calls of an agent. */
 struct tool_place {
     const char *cwd;                 /* absolute */
-    int dir;                         /* descriptor of it: file tools stay beneath (openat2) */
+    int dir;                         /* descriptor of it: file tools stay below (openat2) */
     struct guard *guard;             /* of the run: what starts programs; NULL: they are our children */
     const char *session_id, *run_id; /* in the environment of programs: TIDEMARK_SESSION_ID, TIDEMARK_RUN_ID */
     int64_t timeout_ms;              /* of a program; 0: 120 s */
@@ -45,7 +45,7 @@ enum tool_fate { FATE_UNKNOWN, FATE_HAPPENED, FATE_DID_NOT };
 struct tool_result {
     struct buf
         text;      /* valid UTF-8 (what was not became U+FFFD), cut on a character's border with a mark that says so */
-    bool failed;   /* the model is told that it is an error */
+    bool failed;   /* the model gets it as an error */
     bool unknown;  /* it was ended half-way (time-out, stop): how far it came, nobody knows */
     bool replaced; /* bytes that were no valid Unicode became U+FFFD */
     bool redacted; /* it held a secret, and has a mark in its place */
@@ -57,11 +57,11 @@ struct tool {
     enum tide_effect effect;
     const char *subject; /* the argument that permission patterns match and that is shown: "command", "path" */
     enum tide_permission permission; /* when no rule says otherwise */
-    /* TIDE_INVALID: the arguments are no good, err says what is: the model is told. NULL: nothing to be made ready */
+    /* TIDE_INVALID: the arguments are no good, err says what is: the model gets that. NULL: nothing to be made ready */
     enum tide_code (*prepare)(struct tool_work *w, struct tide_err *err);
-    /* Always gives a result: what fails is told to the model. */
+    /* Always gives a result: a failure is a result for the model. */
     void (*run)(struct tool_work *w, struct tool_result *ret);
-    /* The probe of a `once` call that was cut: looks, changes nothing. NULL: nobody can tell */
+    /* The probe of a `once` call that was cut: looks, changes nothing. NULL: that cannot be known */
     enum tool_fate (*fate)(struct tool_work *w);
     void (*drop)(struct tool_work *w); /* takes back what prepare left in the world; NULL: nothing */
     /* What the file holds now and would hold then: looks, changes nothing. NULL: it changes no file */

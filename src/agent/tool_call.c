@@ -182,7 +182,7 @@ const char *agent_answer(struct tide_agent *a, enum tide_decision decision, stru
     return arena_dup(&a->scratch, buf_view(&out)).ptr;
 }
 
-/* It is parked. Asks whoever is here; TIDE_WAITING when nobody is, or later. */
+/* It is parked. Asks the person who is present; TIDE_WAITING when nobody is, or later. */
 static enum tide_code ask_here(struct tide_agent *a, const char *question, const struct model_call *call,
                                struct tide_err *err)
 {
@@ -217,7 +217,7 @@ static enum tide_code ask_here(struct tide_agent *a, const char *question, const
     return tide_hint(err, TIDE_ACTION_WHY, a->s->head.id);
 }
 
-/* Written before it is asked, in the log as well as in the wait: whoever reads either knows what it is about. */
+/* Written before it is asked, in the log as well as in the wait: a reader of either knows what it is about. */
 static enum tide_code put_asked(struct tide_agent *a, const char *approval_id, const char *question,
                                 const struct model_call *call, const char *digest, struct tide_err *err)
 {
@@ -304,7 +304,7 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
     return TIDE_OK;
 }
 
-/* What is too long for one line is whole in the log: whoever answers elsewhere is told where. */
+/* What is too long for one line is whole in the log: the person who answers elsewhere is told where. */
 static const char *question_of(struct dealing *c)
 {
     AUTO(buf_done) struct buf summary = BUF_INIT(4096);

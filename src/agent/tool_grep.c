@@ -54,7 +54,7 @@ static void show_line(struct search *s, struct str path, int64_t number, struct 
     buf_done(&text);
 }
 
-/* Whether to go on. */
+/* Whether to continue. */
 static bool look_at_lines(struct search *s, struct str path, const struct file_lines *l, struct str line)
 {
     size_t at = 0;

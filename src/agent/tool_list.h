@@ -8,7 +8,7 @@
 
 extern const struct tool tool_bash, tool_read, tool_write, tool_edit, tool_glob, tool_grep;
 
-/* A result that the model is told is an error. */
+/* A result that the model gets as an error. */
 void tool_fail(struct tool_result *ret, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static inline struct confined tool_beneath(const struct tool_work *w)

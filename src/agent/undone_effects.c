@@ -21,7 +21,7 @@ static bool is_ours(struct past_reader *r, const struct json *body)
     return str_eq(json_get_text(&r->scratch, body, STR("node")), str_from(a->conversation.whose.node));
 }
 
-static bool begins(struct past_reader *r, struct str call_id, const struct json *body, void *effect)
+static bool begins_effect(struct past_reader *r, struct str call_id, const struct json *body, void *effect)
 {
     struct undone *u = effect;
 
@@ -55,7 +55,7 @@ static void read_result(struct past_reader *r, const struct event *ev, const str
 enum tide_code undone_load(struct tide_agent *a, struct tide_err *err)
 {
     static const struct past_row rows[] = {{"message.tool", read_result}, {NULL, NULL}};
-    struct past_reader r = {&a->past, sizeof(struct undone), begins, rows, a, ARENA_INIT};
+    struct past_reader r = {&a->past, sizeof(struct undone), begins_effect, rows, a, ARENA_INIT};
     enum tide_code code;
 
     past_effects_done(&a->past);

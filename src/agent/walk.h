@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files beneath a directory in the order of their names, symbolic links never followed. */
+/* The files below a directory in the order of their names, symbolic links never followed. */
 #ifndef AGENT_WALK_H
 #define AGENT_WALK_H
 

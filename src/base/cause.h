@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who asked for a change, and by which request: written into the record that the request caused. So the record tells whether a request
+ * Who asked for a change, and by which request: written into the record that the request caused. So the record shows whether a request
  * that is repeated was carried out before, however its process ended: "by":…,"request":{"id":…,"digest":…}.
  */
 #ifndef BASE_CAUSE_H

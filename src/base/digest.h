@@ -30,7 +30,7 @@ void digest_of(unsigned char out[DIGEST_SIZE], struct str bytes); /* unkeyed, of
 
 #define DIGEST_NAME_SIZE 17
 void digest_name(char out[DIGEST_NAME_SIZE],
-                 struct str bytes); /* the first 16 hex digits: tells whether something changed */
+                 struct str bytes); /* the first 16 hex digits: to see whether something changed */
 void digest_end_name(struct digest_state *d, char out[DIGEST_NAME_SIZE]);
 
 #define SHORT_KEY_SIZE 16
@@ -38,7 +38,7 @@ void digest_end_name(struct digest_state *d, char out[DIGEST_NAME_SIZE]);
 int64_t digest_short(const unsigned char key[SHORT_KEY_SIZE], const void *bytes, size_t n);
 
 #define MAC_SIZE 16
-/* 128 bits of the same: a proof that whoever has the key wrote these bytes. */
+/* 128 bits of the same: a proof that the process that has the key wrote these bytes. */
 void digest_mac(unsigned char out[MAC_SIZE], const unsigned char key[SHORT_KEY_SIZE], const void *bytes, size_t n);
 
 #endif

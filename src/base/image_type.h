@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images that models take, told by their first bytes: names lie. */
+/* Images that models take, recognised by their first bytes: names are not reliable. */
 #ifndef BASE_IMAGE_TYPE_H
 #define BASE_IMAGE_TYPE_H
 

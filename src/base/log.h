@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records for whoever runs the process (tide_log_set() of tidemark.h). Every part writes here, an error once, where it stops
- * being one: a failure that is returned is its caller's to tell. Never payloads. What the open stores hide is in no record.
+ * Records for the operator of the process (tide_log_set() of tidemark.h). Every part writes here, an error once, where it stops
+ * being one: a failure that is returned is reported by its caller. Never payloads. What the open stores hide is in no record.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

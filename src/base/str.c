@@ -19,7 +19,7 @@ static void make_hash_key(void)
     memcpy(hash_key, (const void *)getauxval(AT_RANDOM), sizeof(hash_key));
 }
 
-static inline uint64_t rotate(uint64_t v, int by)
+static inline uint64_t rotate_left(uint64_t v, int by)
 {
     return v << by | v >> (64 - by);
 }
@@ -28,13 +28,13 @@ static inline void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[2] += v[3];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] = rotate(v[0], 32) + v[3];
+    v[1] = rotate_left(v[1], 13) ^ v[0];
+    v[3] = rotate_left(v[3], 16) ^ v[2];
+    v[0] = rotate_left(v[0], 32) + v[3];
     v[2] += v[1];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
+    v[3] = rotate_left(v[3], 21) ^ v[0];
+    v[1] = rotate_left(v[1], 17) ^ v[2];
+    v[2] = rotate_left(v[2], 32);
 }
 
 static inline void sip_add(uint64_t v[4], uint64_t word)

@@ -173,7 +173,7 @@ bool time_people_local(bool local)
 }
 
 /* As UTC that reads like the local time, and the name of its zone. */
-static int64_t shift(int64_t unix_ms, const char **ret_zone)
+static int64_t shift_to_zone(int64_t unix_ms, const char **ret_zone)
 {
     time_t seconds = (time_t)(unix_ms / 1000);
     struct tm tm;
@@ -190,7 +190,7 @@ const char *time_people(char out[TIME_PEOPLE_SIZE], int64_t unix_ms)
     char text[TIME_TEXT_SIZE];
     const char *zone;
 
-    time_format(text, shift(unix_ms, &zone));
+    time_format(text, shift_to_zone(unix_ms, &zone));
     snprintf(out, TIME_PEOPLE_SIZE, "%.10s %.8s %.20s", text, text + 11, zone);
     return out;
 }
@@ -200,7 +200,7 @@ const char *time_clock(char out[TIME_CLOCK_SIZE], int64_t unix_ms)
     char text[TIME_TEXT_SIZE];
     const char *zone;
 
-    time_format(text, shift(unix_ms, &zone));
+    time_format(text, shift_to_zone(unix_ms, &zone));
     snprintf(out, TIME_CLOCK_SIZE, "%.12s", text + 11);
     return out;
 }

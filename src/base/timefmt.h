@@ -17,7 +17,7 @@ bool time_parse_any(struct str text, int64_t *ret_unix_ms);
 bool time_take_fraction(const char **p, const char *end, int64_t *ret_ms);
 
 /*
- * For people, and nothing else: sentences, errors, what commands print. UTC, unless the process was told that the people it
+ * For people, and nothing else: sentences, errors, what commands print. UTC, unless it was set that the people it
  * speaks to are in the machine's time zone.
  */
 #define TIME_PEOPLE_SIZE 48

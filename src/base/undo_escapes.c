@@ -59,7 +59,7 @@ static size_t undo_percent(const char *p, const char *end, char out[4], size_t *
 }
 
 /* A line break in the middle of base64: how much of what was written goes with it (a carriage return); -1: it is none. */
-static int wraps(const char *text, size_t len)
+static int wrap_length(const char *text, size_t len)
 {
     int back = len > 0 && text[len - 1] == '\r';
     size_t n = 0;
@@ -125,7 +125,7 @@ static const char *first_change(struct str in, enum undo what)
 
     for (size_t used; p < end; p = next_special(p + 1, end, what))
         if ((*p == '\\' && undo_backslash(p, end, out, &used)) || (*p == '%' && undo_percent(p, end, out, &used)) ||
-            (*p == '\n' && p + 1 < end && is_base64(p[1]) && wraps(in.ptr, (size_t)(p - in.ptr)) >= 0))
+            (*p == '\n' && p + 1 < end && is_base64(p[1]) && wrap_length(in.ptr, (size_t)(p - in.ptr)) >= 0))
             break;
     return p;
 }
@@ -136,7 +136,7 @@ static void undo_one(struct decoded *d, const char *p, const char *end, const st
 {
     char out[4];
     size_t n = *p == '\\' ? undo_backslash(p, end, out, ret_used) : *p == '%' ? undo_percent(p, end, out, ret_used) : 0;
-    int back = *p == '\n' && p + 1 < end && is_base64(p[1]) ? wraps(d->text, d->len) : -1;
+    int back = *p == '\n' && p + 1 < end && is_base64(p[1]) ? wrap_length(d->text, d->len) : -1;
 
     *ret_used = n ? *ret_used : 1;
     if (n)

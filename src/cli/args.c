@@ -3,7 +3,7 @@
  * One pass over argv. The first words that are not options name the command; what follows are its operands. A table is
  * consulted for every option, so the rows are the grammar.
  *
- * --help ends the parsing once the command is known: whoever asks for help should get it, not a complaint.
+ * --help ends the parsing once the command is known: the user who asks for help should get it, not a complaint.
  */
 #include "cli/args.h"
 

@@ -18,7 +18,7 @@ struct cli {
     tide_store *store;         /* open when the command's row asks for it */
     bool no_store;             /* it could not be opened */
     struct remote *remote;     /* the server that is asked instead */
-    struct notifier *notifier; /* starts what sends notifications; NULL: nobody is to be told */
+    struct notifier *notifier; /* starts what sends notifications; NULL: nothing is sent */
     int exit_status;           /* of a command that succeeded in saying that something is wrong (doctor); else 0 */
 };
 
@@ -36,7 +36,7 @@ enum tide_code cli_store_key(const struct cli *cli, unsigned char *ret_key, size
 /* The settings, with warnings on standard error. */
 enum tide_code cli_settings_open(const struct cli *cli, struct settings *ret_settings, struct tide_err *err) MUST_CHECK;
 
-/* Both, for agents of the open store; what they tell goes to standard error. */
+/* Both, for agents of the open store; their notices go to standard error. */
 struct agent_setup;
 enum tide_code cli_setup_open(struct cli *cli, struct agent_setup *ret_setup, struct tide_err *err) MUST_CHECK;
 
@@ -44,7 +44,7 @@ enum tide_code cli_setup_open(struct cli *cli, struct agent_setup *ret_setup, st
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
                                 struct tide_err *err) MUST_CHECK;
 
-/* For tide_trouble_fn: says that a run is held, and that it goes on; gives up when a signal has come. */
+/* For tide_trouble_fn: says that a run is held, and that it continues; gives up when a signal has come. */
 int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms);
 
 /* The same, for the store and the sessions that a run begins in: until a signal comes. */

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* What helps, in the arena or for good; NULL: nothing can be said. `of_store`: the store could not be opened. */
+/* What helps, in the arena or static; NULL: nothing can be said. `of_store`: the store could not be opened. */
 const char *err_advice(struct arena *a, const struct tide_err *err, bool of_store);
 
 /* The whole line: what failed, why, and that. In the arena, or the message itself. */

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "engine/program_run.h"
 
-/* Fills in who is told what. */
+/* Fills in the callbacks. */
 void report_init(struct program_run *r);
 
 /* Signals go to it while it runs. */
@@ -29,7 +29,7 @@ enum tide_code report_wait(struct cli *cli, const char *session, const struct pr
 /* Says it when something of the run waited in memory. */
 void report_durability(int64_t degraded_events);
 
-/* Whoever sent the request over this socket reads there why it was refused. */
+/* The caller that sent the request over this socket reads there why it was refused. */
 void report_refusal(int fd, const struct tide_err *err);
 
 /* Puts `text` and a newline into a descriptor that a person gave. */

@@ -32,7 +32,7 @@ struct ending {
 
 /* ---- until it stands still ---- */
 
-static enum tide_code look(struct ending *e, struct tide_err *err)
+static enum tide_code look_at_run(struct ending *e, struct tide_err *err)
 {
     e->detail = (struct session_detail){.row.command = next_command};
     remote_begin(e->remote, "GET", "sessions", e->accepted.session_id);
@@ -43,7 +43,7 @@ static enum tide_code await_end(struct ending *e, struct tide_err *err)
 {
     int pause = LOOK_MS;
 
-    while (!look(e, err) && e->detail.row.info.status == TIDE_STATUS_RUNNING) {
+    while (!look_at_run(e, err) && e->detail.row.info.status == TIDE_STATUS_RUNNING) {
         if (poll(NULL, 0, pause) < 0 || stop_signal)
             return tide_fail(err, TIDE_CANCELLED, "stopped");
         pause = pause * 2 < LOOK_MAX_MS ? pause * 2 : LOOK_MAX_MS;
@@ -204,7 +204,7 @@ static void say_it_goes_on(const struct ending *e)
         e->accepted.session_id);
 }
 
-static enum tide_code finish(struct ending *e, enum tide_code code, struct tide_err *err)
+static enum tide_code finish_run(struct ending *e, enum tide_code code, struct tide_err *err)
 {
     if (!code && e->accepted.queue_id && !e->accepted.run_id) {
         print_queued(&e->cli->out, &e->accepted);
@@ -219,7 +219,7 @@ static enum tide_code finish(struct ending *e, enum tide_code code, struct tide_
 }
 
 /* The whole id: a request that may have to be repeated names its session as its events will. */
-static enum tide_code begin(struct ending *e, struct cli *cli, const char *action, struct tide_err *err)
+static enum tide_code begin_request(struct ending *e, struct cli *cli, const char *action, struct tide_err *err)
 {
     struct session_why why;
 
@@ -231,13 +231,13 @@ static enum tide_code begin(struct ending *e, struct cli *cli, const char *actio
     return TIDE_OK;
 }
 
-static enum tide_code ask(struct ending *e, struct tide_err *err)
+static enum tide_code ask_server(struct ending *e, struct tide_err *err)
 {
     const char *id = e->accepted.session_id;
     enum tide_code code = remote_read(e->remote, REMOTE_WHENEVER, &shape_accepted, &e->accepted, err);
 
     e->accepted.session_id = e->accepted.session_id ? e->accepted.session_id : id;
-    return finish(e, code, err);
+    return finish_run(e, code, err);
 }
 
 /* ---- sending ---- */
@@ -247,12 +247,12 @@ enum tide_code send_remote(struct cli *cli, struct tide_err *err)
     bool only_queue = args_on(&cli->args, "queue");
     struct ending e;
 
-    if (begin(&e, cli, "messages", err))
+    if (begin_request(&e, cli, "messages", err))
         return err->code;
     remote_body_text(e.remote, "content", args_operand(&cli->args, 1));
     remote_body_flag(e.remote, "queue", only_queue);
     remote_body_flag(e.remote, "wait", !only_queue);
-    return ask(&e, err);
+    return ask_server(&e, err);
 }
 
 /* ---- resuming ---- */
@@ -328,9 +328,9 @@ enum tide_code resume_remote(struct cli *cli, struct resuming *r, struct tide_er
         return err->code;
     if (!remote_is_known(cli->remote) && r->core.ask.token && input)
         return answer_alone(cli, &r->core.ask, input, reason, err);
-    if (begin(&e, cli, "resume", err))
+    if (begin_request(&e, cli, "resume", err))
         return err->code;
     e.token_fd = r->token_fd;
     add_request(e.remote, r, input, reason);
-    return ask(&e, err);
+    return ask_server(&e, err);
 }

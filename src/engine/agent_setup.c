@@ -204,7 +204,7 @@ static const char *other_provider(const char *provider)
     return is_openai ? "anthropic" : "openai";
 }
 
-/* All that is missing at once: whoever sets the one should not be sent away again for the other. */
+/* All that is missing at once: the person who sets the one should not be sent away again for the other. */
 static enum tide_code check_complete(const char *provider, bool no_key, bool no_model, struct tide_err *err)
 {
     bool is_openai = strcmp(provider, "openai") == 0;

@@ -83,7 +83,7 @@ static enum tide_code from_keychain(const char *name, struct buf *ret_key, struc
 {
     char *argv[] = {"secret-tool", "lookup", "service", "tidemark", "account", (char *)(uintptr_t)name, NULL};
     struct guard guard =
-        GUARD_INIT; /* there is no run yet whose it could be: whoever is killed here leaves nothing either */
+        GUARD_INIT; /* there is no run yet whose it could be: a process that is killed here leaves nothing either */
     struct hook_program p = {.argv = argv, .input = STR(""), .timeout_ms = KEYCHAIN_MS, .guard = &guard};
     AUTO(wipe_key) struct buf text = BUF_INIT(KEY_MAX);
     AUTO(buf_done) struct buf account = BUF_INIT((size_t)1 << 20);

@@ -90,7 +90,7 @@ void chat_about(struct chat_session *c, struct arena *a, struct chat_about *ret)
     *ret = (struct chat_about){"", "", "", NULL};
     if (tide_agent_read_history(c->agent, look_at_one, NULL, NULL) || tide_agent_get_info(c->agent, &text, NULL) ||
         json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &info, NULL, NULL))
-        return; /* whoever goes on with it is told why */
+        return; /* the next process that continues it sees why */
     ret->provider = arena_dup(a, json_get_text(a, info, STR("provider"))).ptr;
     ret->model = arena_dup(a, json_get_text(a, info, STR("model"))).ptr;
     ret->working_dir = arena_dup(a, json_get_text(a, info, STR("working_dir"))).ptr;

@@ -24,7 +24,7 @@ struct chat_session {
         struct str bytes;
     } images[TIDE_IMAGES_MAX]; /* of the next prompt */
     size_t n_images;
-    struct arena prompt; /* the same: for whoever makes it */
+    struct arena prompt; /* the same: for the caller that makes it */
 };
 
 void chat_leave(struct chat_session *c); /* the session is closed: what is open of it is parked */
@@ -67,7 +67,7 @@ struct chat_about {
 };
 void chat_about(struct chat_session *c, struct arena *a, struct chat_about *ret);
 
-/* It was cut, and nobody stopped it on purpose: it goes on by itself when somebody comes back. */
+/* It was cut, and nobody stopped it on purpose: it continues by itself when somebody comes back. */
 bool chat_needs_resume(struct chat_session *c);
 bool chat_can_go_on(struct chat_session *c);   /* it was cut, stopped, failed, or waits */
 bool chat_was_stopped(struct chat_session *c); /* by a person */
@@ -80,7 +80,7 @@ enum tide_code chat_say(struct chat_session *c, const char *prompt, struct tide_
 
 /*
  * The same after what was cut, which comes first: *ret_refused when that did not come to its end, and the prompt was not taken.
- * `prompt` NULL: it goes on, with an answer (JSON) and the right to give it where it waits; NULL: none.
+ * `prompt` NULL: it continues, with an answer (JSON) and the right to give it where it waits; NULL: none.
  */
 enum tide_code chat_go(struct chat_session *c, const char *prompt, const char *input, const char *token,
                        bool *ret_refused, struct tide_text *ret_answer, struct tide_err *err) MUST_CHECK;

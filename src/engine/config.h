@@ -39,7 +39,7 @@ typedef void config_warn_fn(void *arg, const char *line);
 enum tide_code config_open(const char *path, config_warn_fn *warn, void *arg, struct config **ret_config,
                            struct tide_err *err) MUST_CHECK;
 
-/* The same without stopping: every problem of the file and of the environment is told; what is left of it is opened. */
+/* The same without stopping: every problem of the file and of the environment is reported; the rest of it is opened. */
 struct config *config_check(const char *path, config_warn_fn *problem, void *arg);
 
 void config_free(struct config *c);

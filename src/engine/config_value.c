@@ -68,7 +68,7 @@ static bool is_of_types(const struct config_key *key, const struct json *v)
     return is_word(key->words, str_from(names[v->type]));
 }
 
-static bool fits(struct arena *a, const struct config_key *key, const struct json *v)
+static bool value_fits(struct arena *a, const struct config_key *key, const struct json *v)
 {
     switch (key->type) {
     case CONFIG_TEXT:
@@ -252,7 +252,7 @@ enum tide_code config_value_check(struct arena *a, const struct config_key *key,
 {
     bool empty = key->type == CONFIG_TEXT && v->type == JSON_STRING && v->raw.len == 0;
 
-    if (!fits(a, key, v))
+    if (!value_fits(a, key, v))
         return misfit(a, key, json_source(v), err);
     for (size_t i = 0; i < sizeof(further) / sizeof(further[0]) && !empty;
          i++) /* an empty text is one that is not set */

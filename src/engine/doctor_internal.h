@@ -16,7 +16,7 @@ struct doctor {
     struct check_report *report;
     tide_store *store; /* NULL: it does not open */
     struct buf url;
-    const char *path; /* of the store's file or directory; "" when it cannot be told */
+    const char *path; /* of the store's file or directory; "" when it is not known */
     char dir[1024];   /* that is written to */
     bool is_default, is_files, has_mark;
     const char *name; /* of the check that is being made */

@@ -7,10 +7,10 @@
 #include "base/err.h"
 #include "base/problem.h"
 
-#define GRAPH_MAX_PROBLEMS 200 /* that are told; the others are counted */
+#define GRAPH_MAX_PROBLEMS 200 /* that are reported; the others are counted */
 
 /*
- * `path` "-" is standard input. `problem` (may be NULL) hears everything that is wrong or may be meant otherwise, then it is
+ * `path` "-" is standard input. `problem` (may be NULL) is called for everything that is wrong or may be a mistake, then it is
  * TIDE_INVALID. ret_hive: whether it was one of Hive; NULL: such a one is refused.
  */
 enum tide_code graph_file_read(const char *path, problem_fn *problem, void *arg, bool *ret_hive, tide_graph **ret_graph,
@@ -24,7 +24,7 @@ enum tide_code graph_text_read(struct str text, const char *dir, problem_fn *pro
 enum tide_code graph_file_import(const char *path, problem_fn *warn, void *arg, struct buf *ret_json,
                                  struct tide_err *err) MUST_CHECK;
 
-/* What graph_file_read() tells, and the graph that came of it (NULL: none), into a report of shape_graph_check. `graph` and the arena must live as long. */
+/* The problems that graph_file_read() found, and the graph (NULL: none), into a report of shape_graph_check. `graph` and the arena must live as long. */
 struct check_report;
 struct arena;
 void graph_check_hear(void *report, const struct problem *p);

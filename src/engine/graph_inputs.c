@@ -126,7 +126,7 @@ static bool in_name(char c)
 }
 
 /* As a word anywhere in its text: good enough for a note. */
-static bool mentions(struct str text, struct str key)
+static bool mentions_key(struct str text, struct str key)
 {
     const char *at = text.ptr, *end = text.ptr + text.len;
 
@@ -177,7 +177,7 @@ void graph_find_unread(const tide_graph *graph, struct str memory, graph_unread_
         struct str key = arena_dup(&a, json_key_text(&a, m));
         const char *near = nearest(key.ptr, next_input, &(struct names){g, 0, 0});
 
-        if (!mentions(graph->spec->json, key) && (near || !takes_all(g)))
+        if (!mentions_key(graph->spec->json, key) && (near || !takes_all(g)))
             fn(arg, key.ptr, near);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a graph needs from whoever runs it, looked at before anything runs; and what it is given that nobody reads. */
+/* What a graph needs from the caller that runs it, looked at before anything runs; and what it is given that nobody reads. */
 #ifndef ENGINE_GRAPH_INPUTS_H
 #define ENGINE_GRAPH_INPUTS_H
 

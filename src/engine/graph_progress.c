@@ -112,7 +112,7 @@ void graph_progress_before(struct graph_progress *p, tide_session *session, int6
 
     if (tide_session_get_state(session, seq, &text, NULL) ||
         json_parse(&a, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL))
-        return; /* it is told as it goes on */
+        return; /* it is told as it continues */
     content = json_get(state, STR("content"));
     position = json_get(content, STR("position"));
     take_visits(p, &a, json_get(content, STR("visits")));
@@ -191,7 +191,7 @@ static void on_agent(struct graph_progress *p, struct progress_node *r, const st
 {
     char line[256], time[TIME_TAKEN_SIZE];
 
-    if (r->state == PROGRESS_PARKED) /* it was asked about, and goes on */
+    if (r->state == PROGRESS_PARKED) /* it was asked about, and continues */
         r->state = PROGRESS_RUNNING;
     switch (a->what) {
     case TIDE_AGENT_USAGE:

@@ -2,7 +2,7 @@
 /*
  * How far a graph is: what is known of each of its nodes, and what is counted of the whole, folded from the events of a run. Nodes
  * of the graph itself have an entry each; of what runs inside them only the number is kept and the last name, so that a map over
- * thousands of items stays one. No lock: whoever uses it from several threads holds one.
+ * thousands of items stays one. No lock: the caller that uses it from several threads holds one.
  */
 #ifndef ENGINE_GRAPH_PROGRESS_H
 #define ENGINE_GRAPH_PROGRESS_H
@@ -61,7 +61,7 @@ void graph_progress_end(struct graph_progress *p, enum tide_code code);
 struct progress_node *graph_progress_find(const struct graph_progress *p, const char *name);
 bool graph_progress_is_inside(const char *name);
 
-/* It failed, nobody took care of it, and the others went on. */
+/* It failed, nobody took care of it, and the others continued. */
 bool progress_is_dropped(const struct progress_node *n);
 
 /* Whether this key is an output of a node that ended a way, or, where none did, of the one that ended last: what the graph gives. */

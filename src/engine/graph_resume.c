@@ -132,7 +132,7 @@ static bool asks_now(const struct outlook *o)
     return false;
 }
 
-/* It goes on with the graph that ran there. What it takes by itself is told whatever the run may show. */
+/* It continues with the graph that ran there. What it takes by itself is told whatever the run may show. */
 static enum tide_code fork_damaged(struct graph_resume *r, const struct outlook *o, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);

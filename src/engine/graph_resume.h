@@ -26,8 +26,8 @@ struct graph_resume {
     const char *file;      /* of another version of the graph; NULL: the one that is stored */
     struct graph_want *want;
     bool look;                                 /* nothing is written */
-    bool quiet;                                /* what the run tells is not shown */
-    void (*tell)(void *arg, const char *line); /* where it goes on when that is not where it stands */
+    bool quiet;                                /* the events of the run are not shown */
+    void (*tell)(void *arg, const char *line); /* the place where it continues, if that is not where it stopped */
     void *arg;
 
     tide_graph *graph;
@@ -39,7 +39,7 @@ struct graph_resume {
 
     struct outlook *outlook;
     tide_session *fork;
-    const char *news; /* where it goes on: told when it does */
+    const char *news; /* where it continues: shown when it does */
     struct arena arena;
 };
 

@@ -330,7 +330,7 @@ static enum tide_code run_once(struct graph_run *r, struct tide_graph_result *re
 }
 
 /*
- * TIDE_OK: it waits, and the next stretch goes on with an answer, or at the deadline without one. An answer that was too late is
+ * TIDE_OK: it waits, and the next stretch continues with an answer, or at the deadline without one. An answer that was too late is
  * refused: it goes on as it would have without. Else what it has ended with.
  */
 static enum tide_code go_on(struct graph_run *r, enum tide_code code, const struct tide_graph_result *result,

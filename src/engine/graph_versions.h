@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two versions of a graph, and which of the sessions that are under way could go on with the new one. */
+/* Two versions of a graph, and which of the sessions that are under way could continue with the new one. */
 #ifndef ENGINE_GRAPH_VERSIONS_H
 #define ENGINE_GRAPH_VERSIONS_H
 
@@ -8,7 +8,7 @@
 
 enum graph_change_kind {
     GRAPH_SAME,       /* byte for byte, and so are the ways that leave it */
-    GRAPH_COMPATIBLE, /* changed, and a run that stands there can go on */
+    GRAPH_COMPATIBLE, /* changed, and a run that stands there can continue */
     GRAPH_BROKEN,     /* changed so that it cannot */
     GRAPH_REMOVED,
     GRAPH_ADDED,
@@ -24,8 +24,8 @@ struct graph_change {
 
 enum running_fit {
     LIVE_SAME,       /* it runs this very version */
-    LIVE_COMPATIBLE, /* another one, and it can go on with this */
-    LIVE_MAPPING,    /* with `arguments`: when it is told what a node is called now */
+    LIVE_COMPATIBLE, /* another one, and it can continue with this */
+    LIVE_MAPPING,    /* with `arguments`: when the new name of a node is given */
     LIVE_STUCK,      /* it cannot: `why` */
     LIVE_FITS
 };

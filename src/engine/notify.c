@@ -107,7 +107,7 @@ void notify_settings_done(struct notify_settings *s)
     arena_done(&s->arena);
 }
 
-/* ---- whoever writes a transition ---- */
+/* ---- the process that writes a transition ---- */
 
 #define ARGUMENTS 8
 
@@ -116,7 +116,7 @@ struct notifier {
     bool held;
 };
 
-/* Only async-signal-safe calls: other threads go on. Its parent ends at once, so that nobody has to wait for it. */
+/* Only async-signal-safe calls: other threads continue. Its parent ends at once, so that nobody has to wait for it. */
 static void become_sender(struct notifier *n)
 {
     int null;
@@ -128,7 +128,7 @@ static void become_sender(struct notifier *n)
         _exit(0);
     null = open("/dev/null", O_RDWR);
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && null >= 0; fd++)
-        dup2(null, fd); /* whoever reads what the run prints must not wait for this one */
+        dup2(null, fd); /* the process that reads what the run prints must not wait for this one */
     execv("/proc/self/exe", n->argv);
     _exit(127);
 }

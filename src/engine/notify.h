@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Notifications: the program that the settings name is called with JSON on its standard input for each change of a run that they
- * name. It is the settings that say which program, never a session. Sending is a process of its own, `tidemark notify`: whoever
+ * name. It is the settings that say which program, never a session. Sending is a process of its own, `tidemark notify`: the process that
  * wrote the change starts it and does not wait; recovery starts it for what was left. One process at a time sends for a store.
  */
 #ifndef ENGINE_NOTIFY_H
@@ -11,7 +11,7 @@
 
 /* As the settings have it: TIDEMARK_NOTIFY…, else the file. */
 struct notify_settings {
-    char **argv; /* ends with NULL; NULL: nobody is to be told */
+    char **argv; /* ends with NULL; NULL: nothing is sent */
     unsigned on;
     int64_t timeout_ms, retry_ms;
     struct arena arena;

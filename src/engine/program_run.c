@@ -192,7 +192,7 @@ static void take_end(struct program_end *end, const struct supervisor *s, const 
     snprintf(end->wait.question, sizeof(end->wait.question), "%s", p->question);
 }
 
-/* For the log, and for whoever runs it. */
+/* For the log, and for the process that runs it. */
 static void notify_face(const struct program_run *r, const tide_session *session, enum program_notice what, size_t n,
                         const char *text)
 {
@@ -347,7 +347,7 @@ static enum tide_code match_program(struct program_run *r, tide_session *session
     const struct ledger *l = &session->state->ledger;
 
     if (!l->runs || (!l->program_seq && session_kind(session->state) == TIDE_KIND_LOG && !run_is_over(&l->run)))
-        return tide_session_check_trust(session, err); /* a run of whoever holds the library goes on with its program */
+        return tide_session_check_trust(session, err); /* a run of an embedding program continues with its program */
     return session_program_match(r->program, session, err);
 }
 
@@ -376,7 +376,7 @@ static enum tide_code run_once(struct program_run *r, tide_session *session, str
     return code;
 }
 
-/* The program that goes on, found and checked; or it has completed: its record. */
+/* The program that continues, found and checked; or it has completed: its record. */
 static enum tide_code prepare_start(struct program_run *r, tide_session *session, struct tide_err *err)
 {
     enum tide_code code = tide_session_refresh(session, err);

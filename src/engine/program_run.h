@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program as a run of a session, for whoever starts, resumes or sends to one.
+ * A program as a run of a session: started, resumed, or sent a message.
  *
- * Order: what can be refused is looked at first; then the program is held at its gate, so that its pid is in the record
- * of the start; only when that is on disk does it run.
+ * Order: everything that can be refused is checked first; then the program is held at its gate, so that its pid is in the
+ * record of the start; it runs only when that is on disk.
  */
 #ifndef ENGINE_PROGRAM_RUN_H
 #define ENGINE_PROGRAM_RUN_H
@@ -17,9 +17,9 @@
 enum program_begin {
     PROGRAM_START,  /* a new run; TIDE_UNFINISHED while there is one that can be continued */
     PROGRAM_ANEW,   /* a new run, whatever the last one left */
-    PROGRAM_RESUME, /* the run of the session goes on */
+    PROGRAM_RESUME, /* the run of the session continues */
     PROGRAM_ENSURE, /* whichever is due; what has completed answers with its record: end.recorded */
-    PROGRAM_SEND,   /* the run goes on with opt's message, or a new one begins with it */
+    PROGRAM_SEND,   /* the run continues with opt's message, or a new one begins with it */
 };
 
 enum program_notice {
@@ -55,18 +55,18 @@ struct program_end {
 /* What is recorded of what it printed: the end of it, as text. */
 struct program_record {
     struct buf out, err;
-    int64_t out_bytes, err_bytes; /* so much it was */
+    int64_t out_bytes, err_bytes; /* how much it was in all */
 };
 
 struct program_run {
     enum program_begin begin;
-    bool degrade;               /* trouble with the store: it goes on in memory, else it is held */
+    bool degrade;               /* when the store fails, it continues in memory; else it is held */
     const char *binary;         /* what `tidemark` means inside; NULL: as $PATH has it */
     int64_t sweep_ms;           /* between recoveries of what others left; 0: none */
     int signals;                /* a descriptor: the numbers of signals that stop it, as bytes; -1: none */
     bool (*stopped)(void *arg); /* asked before it begins; NULL: no */
     void (*notice)(void *arg, enum program_notice what, size_t n, const char *text);
-    void (*trouble)(void *arg, const struct tide_err *why); /* with the store, when it begins; NULL: it is over */
+    void (*trouble)(void *arg, const struct tide_err *why); /* the store fails; why NULL: no longer */
     void *arg;
 
     struct session_program *program; /* of program_run_…() below */
@@ -80,7 +80,7 @@ void program_run_done(struct program_run *r);
 enum tide_code program_run_from_argv(struct program_run *r, const char *const *argv, size_t n, const char *env,
                                      struct tide_err *err) MUST_CHECK;
 
-/* A new session for it, or the one that has this id; NULL: any. `title` NULL: the command. Trouble is waited for, and `held` told. */
+/* A new session for it, or the one that has this id; NULL: any. `title` NULL: the command. A failing store is waited for, and `held` is called. */
 enum tide_code program_run_create(struct program_run *r, tide_store *store, const char *id, const char *title,
                                   tide_trouble_fn *held, tide_session **ret_session, struct tide_err *err) MUST_CHECK;
 
@@ -104,7 +104,7 @@ enum tide_code program_run_set(const struct program_run *r, tide_session *sessio
 
 /*
  * Begins it as r->begin says, and stays with it to its end. Of `opt`, fields and trouble are filled in here; ret_resumed, of
- * PROGRAM_RESUME alone, as of tide_run_resume(). PROGRAM_ENSURE needs no program_run_check(): what goes on is checked here.
+ * PROGRAM_RESUME alone, as of tide_run_resume(). PROGRAM_ENSURE needs no program_run_check(): what continues is checked here.
  */
 enum tide_code program_run(struct program_run *r, tide_session *session, struct tide_run_options *opt,
                            struct tide_resumed *ret_resumed, struct tide_err *err) MUST_CHECK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that somebody else may have written must not speak to the model in the user's name. So each is opened beneath the
+ * Files that somebody else may have written must not speak to the model in the user's name. So each is opened below the
  * root of the repository by the kernel (agent/confined.h) and judged by what was opened, not by its path.
  *
  * Near files come first when the room is given out, and last in the text: what is said last counts most.

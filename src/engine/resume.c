@@ -16,7 +16,7 @@
 
 #define ANSWER_MAX ((size_t)16 << 20)
 
-/* What is asked for is signed by whoever asks. */
+/* What is asked for is signed by the caller that asks. */
 static void sign(const struct resume *r, tide_session *session)
 {
     if (r->ask.request && session)
@@ -190,7 +190,7 @@ static enum tide_code resume_program(struct resume *r, struct tide_err *err)
 
 /* ---- a chat ---- */
 
-/* Goes on, with a prompt or without one. The session is opened anew: by the chat, which holds it. */
+/* Continues, with a prompt or without one. The session is opened anew: by the chat, which holds it. */
 static enum tide_code run_chat(struct resume *r, const char *text, struct tide_err *err)
 {
     struct chat_session *c = &r->chat;
@@ -465,7 +465,7 @@ enum tide_code send_message(struct resume *r, const char *text, bool only_queue,
         return err->code;
     if (r->kind == TIDE_KIND_CHAT)
         return run_chat(r, text, err);
-    if (r->kind == TIDE_KIND_GRAPH) { /* the one that waits goes on with it */
+    if (r->kind == TIDE_KIND_GRAPH) { /* the one that waits continues with it */
         r->want.opt.message = buf_cstr(&r->content);
         return run_graph(r, err);
     }

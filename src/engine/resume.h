@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one resume and the one send, of whatever a session runs: a face says what is asked for and what it does meanwhile, and
- * prints what came of it.
+ * The one resume and the one send, for sessions of every kind: a face fills in the request and its callbacks, and prints the
+ * result.
  *
- *   resume_session()   answers a wait or continues an interruption; with dry_run tells what that would do
- *   send_message()     the run goes on with a message, or begins with it; or it is queued for whoever runs the session
+ *   resume_session()   answers a wait or continues an interruption; with dry_run reports what that would do
+ *   send_message()     the run continues with a message, or begins with it; or it is queued for the process that runs the session
  */
 #ifndef ENGINE_RESUME_H
 #define ENGINE_RESUME_H
@@ -14,18 +14,19 @@
 #include "engine/program_run.h"
 #include "engine/resume_request.h"
 
-/* What a face does, whatever runs; NULL: nothing. Each gets `arg`. */
+/* Callbacks of the face, for every kind of run; NULL: none. Each gets `arg`. */
 struct resume_face {
     void *arg;
-    struct held held;                          /* while the store is in trouble before anything runs */
-    void (*tell)(void *arg, const char *line); /* for people: where it goes on, when that is not where it stands */
-    /* Of chats and graphs: opens the settings, and sets who is told what. Not NULL. */
+    struct held held; /* while the store fails before anything runs */
+    void (*tell)(void *arg,
+                 const char *line); /* for people: the place where it continues, if that is not where it stopped */
+    /* Of chats and graphs: opens the settings and sets the callbacks. Not NULL. */
     enum tide_code (*open_setup)(void *arg, struct agent_setup *setup, struct tide_err *err);
-    /* Around a program or a chat: `program`, `chat` are set, so that it can be stopped. Of a graph it stands in `run`. */
+    /* Before and after a program or a chat runs: `program` or `chat` is set, so that it can be stopped. Of a graph it is in `run`. */
     void (*running)(void *arg, bool runs);
-    /* Of a message to a chat: what the prompt becomes, files that it names added; in chat.setup.arena. */
+    /* Of a message to a chat: the prompt with the files that it names; in chat.setup.arena. */
     enum tide_code (*expand_prompt)(void *arg, const char *text, const char **ret_prompt, struct tide_err *err);
-    /* Of graphs, before they run: an answer to what it waits for (JSON; false: none); values that are stored nowhere. */
+    /* Of graphs, before they run: the answer to the wait (JSON; false: none); values that are never stored. */
     bool (*answer)(void *arg, tide_session *session, struct buf *ret_json);
     enum tide_code (*ask_missing)(void *arg, const struct graph_missing *list, struct buf *memory, bool *ret_asked,
                                   struct tide_err *err);
@@ -33,7 +34,7 @@ struct resume_face {
 };
 
 enum resume_result {
-    RESUME_NOTHING, /* it was refused, or failed before it began */
+    RESUME_NOTHING, /* it was refused, or failed before it started */
     RESUME_PLANNED, /* dry_run: plan, refused, refused_code */
     RESUME_ASKED,   /* the question is open again, and waits: token */
     RESUME_RAN,     /* as `kind` says: program and resumed; chat and chat_answer; run and graph_result */
@@ -46,7 +47,7 @@ struct resume {
     tide_store *store;
     const char *config; /* as of settings_find() */
     struct resume_request ask;
-    bool quiet;        /* what the run of a graph tells is not shown */
+    bool quiet;        /* the events of a graph's run are not shown */
     struct buf memory; /* of a graph: values, a JSON object or nothing; what is asked for is added. Wiped */
     struct resume_face face;
 
@@ -63,13 +64,13 @@ struct resume {
     char queue_id[QUEUE_ID_SIZE];
     int64_t seq;
 
-    /* What the face does by kind stands in them: notice, trouble, stopped; event and approve; event, running, answer. */
+    /* They hold the callbacks of the face by kind: notice, trouble, stopped; event and approve; event, running, answer. */
     struct program_run program;
     struct tide_resumed resumed;
     struct chat_session chat;
     struct tide_text chat_answer;
     bool graph_refused;  /* the file of another version of the graph holds none */
-    bool prompt_refused; /* what was cut comes first, and did not come to its end: the prompt was not taken */
+    bool prompt_refused; /* the interrupted run comes first and did not end: the prompt was not taken */
     struct graph_want want;
     struct graph_run run;
     struct tide_graph_result graph_result;
@@ -88,18 +89,18 @@ struct resume {
     }
 
 /*
- * The code is that of what ran (TIDE_WAITING, TIDE_FAILED, …; of a program that has ended TIDE_OK), or why nothing did:
- * `result` tells which. program.end.not_run: the program cannot be run here.
+ * The code is that of the run (TIDE_WAITING, TIDE_FAILED, …; of a program that has ended TIDE_OK), or the reason why nothing ran:
+ * `result` says which. program.end.not_run: the program cannot be run here.
  */
 enum tide_code resume_session(struct resume *r, struct tide_err *err) MUST_CHECK;
 
 /* `only_queue`: the next run takes it. */
 enum tide_code send_message(struct resume *r, const char *text, bool only_queue, struct tide_err *err) MUST_CHECK;
 
-/* What a resume goes on with is begun: this graph (JSON), in the session of `ask`, with `memory` and the wants of `ask`. `dir`: as of graph_text_read(). */
+/* Starts a run of this graph (JSON) in the session of `ask`, with its `memory` and provider. `dir`: as of graph_text_read(). */
 enum tide_code start_graph(struct resume *r, struct str json, const char *dir, struct tide_err *err) MUST_CHECK;
 
-/* The token of the wait where a chat or a graph is parked now, shown only to whoever parked it; "": it does not wait. */
+/* The token of the wait of a chat or a graph, shown only to the caller whose run it is; "": it does not wait. */
 const char *resume_token(const struct resume *r);
 
 void resume_done(struct resume *r);
@@ -109,7 +110,7 @@ struct queue_limits {
     int64_t expect_seq; /* TIDE_CONFLICT: this is not its last event; 0: any */
 };
 
-/* Queues a message. `content`: JSON; `request` NULL: nobody is named. */
+/* Queues a message. `content`: JSON; `request` NULL: the log names no author. */
 enum tide_code send_queue(tide_store *store, const char *session, struct str content, const struct cause *request,
                           const struct queue_limits *limits, char ret_queue_id[QUEUE_ID_SIZE], int64_t *ret_seq,
                           struct tide_err *err) MUST_CHECK;

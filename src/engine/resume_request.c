@@ -180,7 +180,7 @@ enum tide_code resume_kind(tide_session *session, const struct resume_request *a
     for (const char *const *given = ask->given; given && *given; given++) {
         if (for_whom(*given) & of)
             continue;
-        /* without a session: of a program, and only the log of a graph is gone on with before its damage */
+        /* without a session: of a program, and only the log of a graph is continued with before its damage */
         return session ? refuse_option(session, *ret_kind, *given, err) : err->code;
     }
     return TIDE_OK;

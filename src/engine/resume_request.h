@@ -33,7 +33,7 @@ const char *resume_option_name(size_t i);
 
 /*
  * TIDE_INVALID: an option is given that means nothing to this kind. `session` NULL: its log cannot be read to its end, as `err`
- * says; only a graph goes on before its damage.
+ * says; only a graph continues before its damage.
  */
 enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,
                            struct tide_err *err) MUST_CHECK;
@@ -51,7 +51,7 @@ enum tide_code resume_ask_again(tide_session *session, const struct resume_reque
 
 /*
  * Who takes a message: TIDE_KIND_PROGRAM and TIDE_KIND_GRAPH are run with it, TIDE_KIND_CHAT answers it, TIDE_KIND_LOG: it is
- * queued for whoever runs the session.
+ * queued for the process that runs the session.
  */
 enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind, struct tide_err *err) MUST_CHECK;
 

@@ -9,12 +9,12 @@ struct reading {
     size_t limit;
 };
 
-static const char *keep(struct run_list *l, struct str text)
+static const char *keep_text(struct run_list *l, struct str text)
 {
     return text.len ? arena_dup(&l->arena, text).ptr : NULL;
 }
 
-static struct run_row *find(struct run_list *l, struct str run_id)
+static struct run_row *find_row(struct run_list *l, struct str run_id)
 {
     for (size_t i = l->n; i-- > 0;)
         if (str_eq(str_from(l->at[i].run_id), run_id))
@@ -25,10 +25,10 @@ static struct run_row *find(struct run_list *l, struct str run_id)
 /* Of another program's log a run may have no id: then an end is of the latest. */
 static struct run_row *run_of(struct run_list *l, struct str run_id)
 {
-    return run_id.len ? find(l, run_id) : l->n ? &l->at[l->n - 1] : NULL;
+    return run_id.len ? find_row(l, run_id) : l->n ? &l->at[l->n - 1] : NULL;
 }
 
-static void begin(struct reading *r, struct arena *a, const struct tide_event *e, const struct json *body)
+static void begin_row(struct reading *r, struct arena *a, const struct tide_event *e, const struct json *body)
 {
     struct run_list *l = r->list;
     struct str id = json_get_text(a, body, STR("run_id"));
@@ -38,18 +38,18 @@ static void begin(struct reading *r, struct arena *a, const struct tide_event *e
     if (r->limit && l->n == r->limit)
         memmove(l->at, l->at + 1, --l->n * sizeof *l->at);
     MEM_ROOM(l->at, l->n, l->cap);
-    l->at[l->n++] =
-        (struct run_row){.run_id = arena_dup(&l->arena, id).ptr,
-                         .resumed_from = keep(l, json_get_text(a, json_get(body, STR("resumed_from")), STR("run_id"))),
-                         .status = tide_status_name(TIDE_STATUS_RUNNING),
-                         .first_seq = e->seq,
-                         .started_ms = e->ts_ms};
+    l->at[l->n++] = (struct run_row){
+        .run_id = arena_dup(&l->arena, id).ptr,
+        .resumed_from = keep_text(l, json_get_text(a, json_get(body, STR("resumed_from")), STR("run_id"))),
+        .status = tide_status_name(TIDE_STATUS_RUNNING),
+        .first_seq = e->seq,
+        .started_ms = e->ts_ms};
 }
 
 static void wait_for(struct run_list *l, struct run_row *row, struct arena *a, const struct json *body)
 {
     row->status = tide_status_name(TIDE_STATUS_WAITING);
-    row->reason = keep(l, json_get_text(a, body, STR("wait_kind")));
+    row->reason = keep_text(l, json_get_text(a, body, STR("wait_kind")));
 }
 
 static void end(struct run_list *l, struct run_row *row, struct arena *a, const struct tide_event *e,
@@ -58,8 +58,8 @@ static void end(struct run_list *l, struct run_row *row, struct arena *a, const 
     row->status = tide_outcome_name((enum tide_outcome)tide_outcome_from(e->kind + strlen("run.")));
     row->last_seq = e->seq;
     row->ended_ms = e->ts_ms;
-    row->reason = keep(l, json_get_text(a, body, STR("reason")));
-    row->error = keep(l, json_get_text(a, json_get(body, STR("error")), STR("message")));
+    row->reason = keep_text(l, json_get_text(a, body, STR("reason")));
+    row->error = keep_text(l, json_get_text(a, json_get(body, STR("error")), STR("message")));
 }
 
 static int on_event(void *arg, const struct tide_event *e)
@@ -72,7 +72,7 @@ static int on_event(void *arg, const struct tide_event *e)
     if (strncmp(e->kind, "run.", 4) != 0 || json_parse(&a, (struct str){e->body, e->body_len}, NULL, &body, NULL, NULL))
         return 0;
     if (strcmp(e->kind, "run.started") == 0) {
-        begin(r, &a, e, body);
+        begin_row(r, &a, e, body);
         return 0;
     }
     row = run_of(r->list, json_get_text(&a, body, STR("run_id")));

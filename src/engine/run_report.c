@@ -33,7 +33,7 @@ void chat_report_fill(struct chat_report *ret, tide_session *session, enum tide_
     ret->has_usage = tide_session_get_usage(session, 0, &ret->usage, NULL) == TIDE_OK;
 }
 
-/* Nodes that failed while others went on, ended by NULL. */
+/* Nodes that failed while others continued, ended by NULL. */
 static const char *const *dropped_nodes(struct arena *a, const struct graph_progress *p)
 {
     const char **names = arena_zero(a, (p->outline->n_nodes + 1) * sizeof *names);

@@ -128,7 +128,7 @@ static void put_in_line(struct scheduler *s, const char *id)
 }
 
 /*
- * The candidates are all that are to go on now: of others that failed here it is forgotten. Somebody else was faster, as a rule,
+ * The candidates are all that are to continue now: of others that failed here it is forgotten. Somebody else was faster, as a rule,
  * and may be gone when they are due once more.
  */
 static void forget_failed(struct scheduler *s)
@@ -177,9 +177,9 @@ void scheduler_finish(struct scheduler *s)
     }
 }
 
-/* ---- what goes on ---- */
+/* ---- what continues ---- */
 
-static bool is(const char *a, const char *b)
+static bool is_word(const char *a, const char *b)
 {
     return a && strcmp(a, b) == 0;
 }
@@ -195,7 +195,7 @@ static bool goes_on(const struct scheduler *s, const struct tide_recovered *what
         return false;
     if (what->resumes >= s->max_resumes)
         return false;
-    return s->automatic == AUTO_ALL || (s->automatic == AUTO_LIVE && is(what->reason, "process_restart"));
+    return s->automatic == AUTO_ALL || (s->automatic == AUTO_LIVE && is_word(what->reason, "process_restart"));
 }
 
 static void add_candidate(struct scheduler *s, const char *id)
@@ -309,5 +309,6 @@ int64_t scheduler_wait_left(const struct scheduler *s, const struct scheduler_wa
 void scheduler_woken(struct scheduler *s, struct scheduler_wait *w, bool changed)
 {
     scheduler_step(s);
-    w->changed |= changed || s->ended_badly != w->ended_badly; /* is it still to go on, or was somebody else faster? */
+    w->changed |=
+        changed || s->ended_badly != w->ended_badly; /* is it still to continue, or was somebody else faster? */
 }

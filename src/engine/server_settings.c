@@ -191,7 +191,7 @@ enum tide_code server_settings_program(const struct server_settings *s, const ch
     return tide_about(err, TIDE_SUBJECT_ARGUMENT, "program");
 }
 
-/* ---- beneath a root ---- */
+/* ---- below a root ---- */
 
 static enum tide_code open_in(struct server_settings *s, const char *root, const char *path, int kinds,
                               const char **ret_path, struct tide_err *err)

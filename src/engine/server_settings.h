@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The settings of the server: what a request may start, and where (server_programs, server_graph_roots, server_working_roots). A request names a program by its profile,
- * and a graph or a directory beneath a root; command lines, addresses and keys are of the settings alone.
+ * and a graph or a directory below a root; command lines, addresses and keys are of the settings alone.
  */
 #ifndef ENGINE_SERVER_SETTINGS_H
 #define ENGINE_SERVER_SETTINGS_H
@@ -32,8 +32,8 @@ enum tide_code server_settings_program(const struct server_settings *s, const ch
                                        const struct program_profile **ret, struct tide_err *err) MUST_CHECK;
 
 /*
- * A file or a directory beneath one of the roots, by its own path or by one relative to a root; *ret_path is its real path, in the arena. The
- * kernel resolves it (openat2): nothing leads out of a root. TIDE_DENIED: it is beneath none. `what`: the argument of the request.
+ * A file or a directory below one of the roots, by its own path or by one relative to a root; *ret_path is its real path, in the arena. The
+ * kernel resolves it (openat2): nothing leads out of a root. TIDE_DENIED: it is below none. `what`: the argument of the request.
  */
 enum tide_code server_settings_graph(struct server_settings *s, const char *path, const char *what,
                                      const char **ret_path, struct tide_err *err) MUST_CHECK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What whoever makes a session says of it, whatever runs in it. */
+/* What the process that makes a session says of it, whatever runs in it. */
 #ifndef ENGINE_SESSION_FIELDS_H
 #define ENGINE_SESSION_FIELDS_H
 

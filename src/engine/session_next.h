@@ -24,7 +24,7 @@ enum tide_code session_show_next(tide_session *session, tide_session_info_fn *fn
 /* A resume needs the graph again, which is not stored as it was; `why` says so. */
 bool session_withholds_graph(tide_session *session);
 
-/* The moment from which on it has stood as it stands, as far as the log tells. */
+/* The time since which its state has been this one, as far as the log shows. */
 enum tide_code session_since(tide_session *session, int64_t *ret_ms, struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -36,7 +36,7 @@ enum tide_code settings_one_path(const char *file, const char *key, char **ret_p
 enum tide_code settings_word(const char *file, const char *key, char **ret_text, char ret_from[SETTINGS_FROM_SIZE],
                              struct tide_err *err) MUST_CHECK;
 
-/* TIDEMARK_ON_STORE_ERROR or on_store_error: whether a run goes on in memory. */
+/* TIDEMARK_ON_STORE_ERROR or on_store_error: whether a run continues in memory. */
 enum tide_code settings_on_store_error(const char *file, bool *ret_continue, struct tide_err *err) MUST_CHECK;
 
 /*
@@ -48,7 +48,7 @@ enum tide_code settings_duration(const char *file, const char *key, int64_t othe
 enum tide_code settings_sweep_interval(const char *file, int64_t *ret_ms, struct tide_err *err) MUST_CHECK;
 
 /*
- * The key that api_key refers to, for whoever hides it; nothing when there is none or it cannot be read. Not that of the
+ * The key that api_key refers to, for the caller that hides it; nothing when there is none or it cannot be read. Not that of the
  * keychain: looking there may ask somebody to unlock it.
  */
 void settings_key(const char *file, struct buf *ret_key);

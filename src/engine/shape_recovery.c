@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What recovery says, a line each: what it found, what it let go on and how that ended, and a summary at the end. */
+/* What recovery says, a line each: what it found, what it resume and how that ended, and a summary at the end. */
 #include "engine/shapes.h"
 
 #define WORD(name, number, text) text " "

@@ -34,7 +34,7 @@ struct session_row {
     next_command_fn *command; /* NULL: actions alone */
 };
 
-/* What somebody is told of a change of a run. */
+/* A notification of a change of a run. */
 struct notification_shown {
     const char *id, *transition, *session_id, *run_id, *reason, *error, *wait_kind, *question;
     int64_t seq, at_ms, attempt;
@@ -135,7 +135,7 @@ struct access_shown {
     const char *token; /* NULL: not shown */
 };
 
-/* What whoever asks is to the server. */
+/* What the caller that asks is to the server. */
 struct me_shown {
     const char *name;
     const char *const *scopes;

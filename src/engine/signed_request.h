@@ -8,7 +8,7 @@
 #include "tidemark.h"
 
 /*
- * Begins the digest by which a request is known again. It stands in logs, so it is made with the user's key: else whoever reads one could
+ * Begins the digest by which a request is known again. It stands in logs, so it is made with the user's key: else the process that reads one could
  * try what a request held until the digest fits.
  */
 void request_digest_begin(tide_store *store, struct digest_state *d);

@@ -10,7 +10,7 @@
 
 struct startable {
     struct server_settings settings; /* the arena of all of it */
-    const char **graphs; /* files beneath the roots, relative to the first root in which they are; ended by NULL */
+    const char **graphs; /* files below the roots, relative to the first root in which they are; ended by NULL */
     size_t n_graphs;
     const char *provider, *model; /* of chats; model NULL: none is configured */
 };

@@ -437,7 +437,8 @@ static bool sleep_until(struct step *s, int64_t at_ms)
 static enum tide_code follow_step(struct step *s, struct tide_err *err)
 {
     struct verdict v;
-    enum tide_code code = ask_run(s, &v, err); /* held behind a wait it is ended by a signal, as whoever only asks */
+    enum tide_code code =
+        ask_run(s, &v, err); /* held behind a wait it is ended by a signal, as the caller that only asks */
 
     s->signals = s->want->signals(s->want->arg);
     if (!code && v.what == DO_STORED) {

@@ -201,8 +201,8 @@ static void put_change(struct json_out *o, const struct task_change *change)
     json_out_kstr_opt(o, STR("by"), str_from(change->by));
 }
 
-static enum tide_code make(tide_store *store, const char *id, const char *task_id, const struct task_change *change,
-                           struct tide_err *err)
+static enum tide_code make_task(tide_store *store, const char *id, const char *task_id,
+                                const struct task_change *change, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
@@ -245,6 +245,6 @@ enum tide_code task_set(tide_store *store, const char *task_id, const struct tas
     if (check_change(task_id, change, err))
         return err->code;
     make_id(id, task_id);
-    code = change->expect_seq > 0 ? TIDE_EXISTS : make(store, id, task_id, change, err);
+    code = change->expect_seq > 0 ? TIDE_EXISTS : make_task(store, id, task_id, change, err);
     return code == TIDE_EXISTS ? change_existing(store, id, task_id, change, err) : code;
 }

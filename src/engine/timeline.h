@@ -41,7 +41,7 @@ struct tl_item {
     enum tl_outcome outcome;
     bool again;               /* a step that had begun before */
     int tries;                /* of a step or a node */
-    int64_t kept;             /* of a wait or sleep: steps and nodes that were finished when it went on */
+    int64_t kept;             /* of a wait or sleep: steps and nodes that were finished when it continued */
     int64_t seq, end_seq;     /* its events; end_seq 0: still open */
     uint64_t call;            /* hash of the call id, or of the node and its visit */
     int64_t start_ms, end_ms; /* as the log says; start 0: before a part, not known; end 0: still open */

@@ -151,7 +151,7 @@ static void on_tool_started(const struct fact *f)
     struct tl_step_count *c = count_of(f);
 
     if (!node.len) {
-        if (!item || (item->outcome != TL_FAILED && item->outcome != TL_OPEN)) /* a retry goes on with the same bar */
+        if (!item || (item->outcome != TL_FAILED && item->outcome != TL_OPEN)) /* a retry continues with the same bar */
             item = step_add(f);
         item->outcome = TL_OPEN;
         item->end_ms = item->end_seq = 0;
@@ -235,7 +235,7 @@ static void on_node_started(const struct fact *f)
 {
     struct tl_item *item = node_find(f, node_and_visit(f));
 
-    if (!item || (item->outcome != TL_FAILED && item->outcome != TL_OPEN)) /* a retry goes on with the same bar */
+    if (!item || (item->outcome != TL_FAILED && item->outcome != TL_OPEN)) /* a retry continues with the same bar */
         item = node_add(f);
     item->outcome = TL_OPEN;
     item->end_ms = item->end_seq = 0;

@@ -74,7 +74,7 @@ const char *transcript_outcome_word(enum transcript_outcome outcome)
 /* ---- telling ------------------------------------------------------------------------------------------------------ */
 
 /* Whether an event is part of the content as of the end. What came since the reading began is. */
-static bool counts(const struct reading *r, int64_t seq)
+static bool is_content(const struct reading *r, int64_t seq)
 {
     return seq > r->last || content_has(&r->content, seq);
 }
@@ -94,7 +94,7 @@ static void hand_out(struct reading *r, struct transcript_entry *e)
         *texts[i] = *texts[i] ? *texts[i] : "";
     e->at_seq = r->at;
     e->inherited = e->seq < r->info->first_seq && r->info->parent_id;
-    e->cut = e->type != TRANSCRIPT_ROLLBACK && e->type != TRANSCRIPT_FORKED && !counts(r, e->seq);
+    e->cut = e->type != TRANSCRIPT_ROLLBACK && e->type != TRANSCRIPT_FORKED && !is_content(r, e->seq);
     r->ended = r->ended || r->fn(r->arg, e) != 0;
 }
 

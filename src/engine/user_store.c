@@ -25,7 +25,7 @@ static bool is_older(const char *url)
     return n == sizeof(head) && memcmp(head + 68, "TIDE", 4) == 0 && head[63] < FIRST_WITH_ORIGINS;
 }
 
-/* Whoever answers, and whatever is run: the configured key is a secret. */
+/* The configured key is a secret, whichever provider answers and whatever is run. */
 static void hide_key(tide_store *store, const char *config)
 {
     AUTO(buf_done) struct buf key = BUF_INIT(SECRET_MAX);

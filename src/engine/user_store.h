@@ -14,7 +14,7 @@
 /* An earlier version made the store at this path, which proved no origins: whether all its sessions are the user's own. */
 typedef bool user_store_own_fn(void *arg, const char *path);
 
-/* What a run that begins at once does while the store is in trouble: it waits, until `told` gives up (TIDE_CANCELLED). */
+/* What a run that begins at once does while the store fails: it waits, until `told` gives up (TIDE_CANCELLED). */
 struct held {
     tide_trouble_fn *told;
     bool (*stopped)(void *arg);

@@ -13,7 +13,7 @@
 struct env;
 struct env_file;
 
-/* Who a process is, so that another one can tell whether it still lives. */
+/* Who a process is, so that another one can find out whether it still lives. */
 struct env_proc {
     char kernel_boot[40]; /* changes when the kernel boots */
     uint64_t pid_ns;      /* pids mean something only within one */
@@ -25,7 +25,7 @@ enum env_life {
     ENV_ALIVE,
     ENV_STOPPED, /* lives, and does nothing: its lease counts */
     ENV_DEAD,
-    ENV_ELSEWHERE, /* cannot be told from here */
+    ENV_ELSEWHERE, /* not known from here */
 };
 
 enum env_open { ENV_READ = 0, ENV_WRITE = 1, ENV_CREATE = 2 /* mode 0600 */, ENV_EXCLUSIVE = 4 };
@@ -65,7 +65,7 @@ struct env_ops {
     enum tide_code (*pread)(struct env_file *, void *out, size_t n, int64_t at, size_t *ret_n, struct tide_err *);
     enum tide_code (*pwrite)(struct env_file *, const void *bytes, size_t n, int64_t at, struct tide_err *);
     /*
-     * Eight bytes of a file that has them, at a multiple of eight: whoever reads them, and whoever finds them when this process was
+     * Eight bytes of a file that has them, at a multiple of eight: the process that reads them, and the process that finds them when this process was
      * killed, has all of them or none. By system calls at first, then through memory, which costs next to nothing: there it takes
      * no room, and its time may stay as it was.
      */
@@ -101,11 +101,11 @@ struct env_ops {
     /* Absent is no error. */
     enum tide_code (*stat)(struct env *, const char *path, struct env_stat *ret, struct tide_err *);
     enum tide_code (*mkdirs)(struct env *, const char *path, struct tide_err *); /* parents too, 0700, entries synced */
-    /* Absent is no error. An empty directory goes as well, on this machine; whoever asks for that can do without. */
+    /* Absent is no error. An empty directory goes as well, on this machine; the caller that asks for that can do without. */
     enum tide_code (*unlink)(struct env *, const char *path, struct tide_err *);
     /*
      * Gives the file `from` the name `to`. A file that is there loses that name in the same moment: nobody finds `to`
-     * absent or half. Whoever has either file open keeps it. TIDE_NOT_FOUND when `from` is absent; a directory in the
+     * absent or half. The process that has either file open keeps it. TIDE_NOT_FOUND when `from` is absent; a directory in the
      * place of `to` is refused. Durable after sync_dir of its directory (of both, when they differ). Until then a power
      * cut leaves it done or not done as a whole; the contents of the file only as far as it was synced itself.
      */
@@ -113,14 +113,14 @@ struct env_ops {
     enum tide_code (*sync_dir)(struct env *, const char *path, struct tide_err *); /* its entries on disk */
     /*
      * Calls fn for every entry but "." and "..", in no order; a code of fn other than TIDE_OK ends it and is returned as
-     * it is, without a message. fn may remove, rename and create entries; one that comes or goes meanwhile is told or
+     * it is, without a message. fn may remove, rename and create entries; one that comes or goes meanwhile is reported or
      * not. TIDE_NOT_FOUND when there is no such directory. Memory does not grow with the number of entries.
      */
     enum tide_code (*list)(struct env *, const char *dir, env_list_fn *fn, void *arg, struct tide_err *);
 
     void (*self)(struct env *, struct env_proc *ret);
     enum env_life (*life)(struct env *, const struct env_proc *);
-    /* No other machine can write to the file system of this path. False when that cannot be told. */
+    /* No other machine can write to the file system of this path. False when that is not known. */
     bool (*is_local)(struct env *, const char *path);
 };
 

@@ -352,7 +352,7 @@ static int try_flock(int fd, int how)
 }
 
 /*
- * One that commits without a pause gives the lock up for less than a tenth of a millisecond at a time: whoever looks every few
+ * One that commits without a pause gives the lock up for less than a tenth of a millisecond at a time: the process that looks every few
  * milliseconds may miss that until its time is over. Who has waited for long looks often.
  */
 static enum tide_code real_lock(struct env_file *f, int timeout_ms, struct tide_err *err)
@@ -424,7 +424,7 @@ static const char *cut_to_parent(char *path)
 
 /*
  * A directory is made with the sticky bit, which means nothing where nobody else may write, and loses it once its entry
- * is on disk. Whoever finds it with the bit syncs its parent first: its maker is not done yet, or was killed before it
+ * is on disk. The process that finds it with the bit syncs its parent first: its maker is not done yet, or was killed before it
  * was, and what is put there would go with the directory in a power cut. So what is found without it costs no sync.
  */
 enum { DIR_NOT_SYNCED = S_ISVTX | 0700 };

@@ -3,7 +3,7 @@
  * inotify and eventfd. A process that dies closes its files, and the kernel tells of that as of any other close: so a writer
  * that is killed between a write to shared memory, which inotify does not see, and the next write to a file is noticed, too.
  *
- * Instances are few (128 a user): a process has one, however many watch, and a thread that reads it and does nothing else. Whoever
+ * Instances are few (128 a user): a process has one, however many watch, and a thread that reads it and does nothing else. The caller that
  * watches waits by itself, so that one that hangs, on a disk that does not answer, holds up no other.
  */
 #include "env/file_watch.h"

@@ -33,7 +33,7 @@ size_t service_manager_sockets(const struct service_manager *m, const struct ser
 /* "READY=1", "STOPPING=1", "WATCHDOG=1": lines. */
 void service_manager_tell(const struct service_manager *m, const char *state);
 
-/* It is to hear "WATCHDOG=1" at least this often, or it starts the service anew; 0: it does not care. */
+/* The manager expects "WATCHDOG=1" at least this often, or restarts the service; 0: it does not. */
 int64_t service_manager_watchdog_ms(const struct service_manager *m);
 
 #endif

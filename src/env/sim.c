@@ -205,7 +205,7 @@ void sim_lie(struct sim *sim, unsigned lies)
     sim->lies = lies;
 }
 
-static bool counts(enum sim_fault fault, enum sim_op op)
+static bool fault_counts(enum sim_fault fault, enum sim_op op)
 {
     switch (fault) {
     case SIM_NO_FAULT:
@@ -220,7 +220,7 @@ static bool counts(enum sim_fault fault, enum sim_op op)
 }
 
 /* A fault that does not fit the n-th operation waits for the first one after it that it fits. */
-static bool fits(enum sim_fault fault, enum sim_op op, bool grows)
+static bool fault_fits(enum sim_fault fault, enum sim_op op, bool grows)
 {
     switch (fault) {
     case SIM_ENOSPC:
@@ -236,13 +236,13 @@ static enum sim_fault fault_now(struct sim *sim, enum sim_op op, bool grows)
 {
     enum sim_fault fault = sim->fault;
 
-    if (!counts(fault, op))
+    if (!fault_counts(fault, op))
         return SIM_NO_FAULT;
     if (sim->fault_in > 1) {
         sim->fault_in--;
         return SIM_NO_FAULT;
     }
-    if (!fits(fault, op, grows))
+    if (!fault_fits(fault, op, grows))
         return SIM_NO_FAULT;
     sim->fault_fired = true;
     if (!sim->fault_sticky)

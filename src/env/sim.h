@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A simulated machine: a clock that moves only when told, a disk that loses what was not synced, processes that are
+ * A simulated machine: a clock that moves only when it is moved, a disk that loses what was not synced, processes that are
  * killed between any two operations, and a SQLite VFS on top with locks and shared memory of its own. Everything follows
  * from the seed. Single-threaded.
  *
@@ -14,7 +14,7 @@
  *   power cut  every process stops; of each unsynced write any subset of its 512-byte sectors survives, a file's
  *              size and its directory entry may go back to what was synced; shared memory is gone
  *   failed sync  the unsynced data is no longer dirty: reads still see it, later syncs say ok, a power cut may lose it. So may be
- *              that of any other file, of which nobody is told
+ *              that of any other file, which nobody gets as an error
  *   shared memory of a file: all processes see a store at once; a process that is dead stores into nothing
  */
 #ifndef ENV_SIM_H

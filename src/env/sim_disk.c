@@ -60,20 +60,20 @@ static void set_file(struct sim_file **slot, struct sim_file *f)
 
 /* ---- Changes of names that renames have tied together ------------------------------------------------------- */
 
-static bool touches(const struct sim_change *c, const char *path)
+static bool touches_path(const struct sim_change *c, const char *path)
 {
     return strcmp(c->to, path) == 0 || (c->from && strcmp(c->from, path) == 0);
 }
 
 static bool share_a_name(const struct sim_change *a, const struct sim_change *b)
 {
-    return touches(a, b->to) || (b->from && touches(a, b->from));
+    return touches_path(a, b->to) || (b->from && touches_path(a, b->from));
 }
 
 static bool is_tied(const struct sim_disk *d, const char *path)
 {
     for (size_t i = 0; i < d->changes_len; i++)
-        if (touches(&d->changes[i], path))
+        if (touches_path(&d->changes[i], path))
             return true;
     return false;
 }
@@ -323,7 +323,7 @@ static void sync_covered(struct sim_disk *d, struct cover cover)
 
 /*
  * SQLite syncs the directory of a journal, and with it the entries of everything there. Only those of the database's
- * journals ("x.db-wal", "x.db-journal") are taken here: whoever makes the database must sync its entry and not rely
+ * journals ("x.db-wal", "x.db-journal") are taken here: the process that makes the database must sync its entry and not rely
  * on that. The journals go together, or a removed one could come back and undo what a later one holds.
  */
 void sim_disk_sync_journals(struct sim_disk *d, const char *path)

@@ -11,7 +11,7 @@ struct sim_name {
     struct sim_file *now, *durable; /* what processes see, what the platter says; NULL: absent */
     bool is_dir;
     bool is_kept;    /* a directory that the platter has as well: its parent was synced */
-    bool is_settled; /* a directory whose maker, or whoever found it, has synced its parent and said so */
+    bool is_settled; /* a directory whose maker, or the process that found it, has synced its parent and said so */
 };
 
 struct sim_disk {

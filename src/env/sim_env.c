@@ -244,7 +244,7 @@ static enum env_life sim_life(struct env *e, const struct env_proc *who)
     for (size_t i = 0; i < sim->procs_len; i++) {
         const struct sim_proc *p = sim->procs[i];
         if (!p->dead && p->self.pid == who->pid && p->self.start_time == who->start_time)
-            return p == proc_of(e) ? ENV_ALIVE : ENV_STOPPED; /* whoever else lives does nothing while this one runs */
+            return p == proc_of(e) ? ENV_ALIVE : ENV_STOPPED; /* any other process does nothing while this one runs */
     }
     return ENV_DEAD;
 }

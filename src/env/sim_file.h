@@ -12,7 +12,7 @@ struct sim_file;
 
 uint64_t sim_next(uint64_t *rng); /* splitmix64 */
 
-/* Files are shared by their names and by whoever has them open. */
+/* Files are shared by their names and by the processes that have them open. */
 struct sim_file *sim_file_new(uint64_t number, int64_t now_ns); /* empty, one reference */
 struct sim_file *sim_file_copy(const struct sim_file *f);       /* with the same number */
 struct sim_file *sim_file_ref(struct sim_file *f);

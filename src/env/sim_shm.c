@@ -99,7 +99,7 @@ void sim_shm_abandon(struct sim_handle *h)
         int how = MAP_PRIVATE | MAP_FIXED;
         off_t at = (off_t)(i * v->region_bytes);
         if (v->maps[i] && mmap(v->maps[i], v->region_bytes, PROT_READ | PROT_WRITE, how, fd, at) == MAP_FAILED)
-            abort(); /* going on would let the dead write into the memory of the living */
+            abort(); /* continuing would let the dead write into the memory of the living */
     }
     detach_region(h);
 }

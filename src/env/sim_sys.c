@@ -289,7 +289,7 @@ static int make_dir(struct sim_proc *p, const char *path)
     return errnum;
 }
 
-/* As env_real.c does it: whoever finds a directory whose maker was killed before the sync does the sync. */
+/* As env_real.c does it: the process that finds a directory whose maker was killed before the sync does the sync. */
 static int make_synced_dir(struct sim_proc *p, const char *path)
 {
     AUTO(mem_freep) char *parent = mem_dup(sim_parent_view(path));

@@ -30,8 +30,8 @@ static void tell_edge(const struct edge_question *c, const struct spec_edge *e, 
         c->problem(c->arg, e, path, what);
 }
 
-static bool holds(const struct edge_question *c, const struct spec_edge *e, const struct spec_expr *when,
-                  const char *path)
+static bool condition_holds(const struct edge_question *c, const struct spec_edge *e, const struct spec_expr *when,
+                            const char *path)
 {
     struct expr_value seen[N_SEEN];
     struct tide_err err = {0};
@@ -105,7 +105,7 @@ static void add_route(struct ways *w)
     const struct spec_node *n = w->c->node;
 
     for (size_t i = 0; i < n->routes.n; i++)
-        if (holds(w->c, NULL, &n->routes.at[i].when, n->routes.at[i].path) &&
+        if (condition_holds(w->c, NULL, &n->routes.at[i].when, n->routes.at[i].path) &&
             !is_closed(w->c, n->routes.at[i].to_index)) {
             w->at[w->n++] = (struct choice){n->routes.at[i].to_index, NULL, {"", 0}};
             return;
@@ -149,7 +149,7 @@ static enum tide_code look_at(struct ways *w, const struct spec_edge *e, struct 
     if (!plain || w->decided || (e->on != SPEC_CONDITION && e->on != SPEC_LLM))
         return TIDE_OK;
     if (e->on == SPEC_CONDITION)
-        yes = holds(c, e, &e->when, e->path);
+        yes = condition_holds(c, e, &e->when, e->path);
     if ((e->on == SPEC_LLM || yes) && is_closed(c, e->to_index))
         return TIDE_OK;
     if (e->on == SPEC_LLM)

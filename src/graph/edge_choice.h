@@ -2,7 +2,7 @@
 /*
  * Which ways are taken when a node is over. After success: every edge `always` and `success`, and of those with a condition
  * or a model's decision the first that holds, the higher priority first. After failure: `always` and `failure`. A router: the
- * first of its routes that holds, else `otherwise`, and its `always` edges. A condition that errs is told and not taken.
+ * first of its routes that holds, else `otherwise`, and its `always` edges. A condition that fails is reported and not taken.
  */
 #ifndef GRAPH_EDGE_CHOICE_H
 #define GRAPH_EDGE_CHOICE_H
@@ -24,11 +24,11 @@ struct edge_question {
         result; /* JSON objects: what expressions see; memory without keys that are stored nowhere */
     /*
      * Asks a model about an edge: 1 yes, 0 no, -1 what it said could not be read (then it holds, as one on success does, and
-     * that is told). NULL: nobody can be asked: as -1. TIDE_… when it cannot be found out at all: the choice is not made.
+     * that is reported). NULL: nobody can be asked: as -1. TIDE_… when it cannot be found out at all: the choice is not made.
      */
     enum tide_code (*decide)(void *arg, const struct spec_edge *edge, int *ret_yes, struct tide_err *err);
     void (*problem)(void *arg, const struct spec_edge *edge, const char *path,
-                    const char *what); /* what erred; NULL: nobody hears */
+                    const char *what); /* what failed; NULL: not reported */
     bool (*closed)(void *arg,
                    size_t to); /* the node may not be entered any more: as if there were no such way. NULL: all may */
     void *arg;

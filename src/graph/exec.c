@@ -207,7 +207,7 @@ static void look_around(struct exec *x)
             atomic_store(&x->jobs[i]->halt, true);
 }
 
-/* Asked by whoever does a node's work, with the lock or without. */
+/* Asked by the thread that does a node's work, with the lock or without. */
 bool exec_stopped(void *job)
 {
     struct job *j = job;
@@ -304,7 +304,7 @@ static void absorb_results(struct exec *x)
         next = j->next;
         while (i < x->capacity && x->jobs[i] != j)
             i++;
-        INVARIANT(i < x->capacity && x->running > 0); /* whoever is done was being done */
+        INVARIANT(i < x->capacity && x->running > 0); /* a job that is done was being done */
         x->jobs[i] = NULL;
         x->running--;
         if (!x->broken)

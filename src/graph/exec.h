@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Running a graph. What is to be done next is the fold of what was recorded (session/position.c): an execution only looks
- * there, does what is open and records it. So a resume is the same as going on, and nothing else is kept anywhere.
+ * there, does what is open and records it. So a resume is the same as continuing, and nothing else is kept anywhere.
  *
- *   graph.c        the public calls: parse, callbacks, stop       resume.c      whether and from where it can go on
+ *   graph.c        the public calls: parse, callbacks, stop       resume.c      whether and from where it can continue
  *   exec.c         workers, batches, the end of the run           exec_plan.c   what may begin now
  *   exec_end.c     a node is over: complete or failed             exec_job.c    doing a node's work, without the lock
- *   exec_values.c  what it gave                                   exec_edges.c   where it goes on
+ *   exec_values.c  what it gave                                   exec_edges.c   where it continues
  *   exec_nested.c   maps and graphs inside nodes                   exec_checkpoint.c   when there is a checkpoint
  *   exec_names.c   names of nodes, what a node gets to see        exec_wait.c   people who are asked
  *
- * Every worker holds the lock but while it does a node's work. Whoever has it puts all that is over into one draft, then
+ * Every worker holds the lock but while it does a node's work. The worker that has it puts all that has ended into one draft, then
  * all that may begin, and appends that once: completed, edges, checkpoint and the next start are one batch.
  */
 #ifndef GRAPH_EXEC_H
@@ -65,11 +65,11 @@ struct job {
     char *name, *branch;
     int64_t visit, attempt, began_ns;
     char key[33];
-    bool deciding;                /* its work is done: a model is asked where to go on */
+    bool deciding;                /* its work is done: a model is asked where to continue */
     struct buf inputs, memory;    /* JSON objects */
     struct str output;            /* deciding: what it gave; in the arena */
     atomic_bool halt;             /* it is to end */
-    char turn_mark[TIDE_ID_SIZE]; /* checkpoint of its last turn that was not told yet; "": none */
+    char turn_mark[TIDE_ID_SIZE]; /* checkpoint of its last turn that was not reported yet; "": none */
 
     /* what came of it */
     enum tide_code
@@ -88,7 +88,7 @@ struct job {
     struct arena arena;
 };
 
-/* A wait for a person that is not parked yet: other branches go on first. */
+/* A wait for a person that is not parked yet: other branches continue first. */
 struct blocked {
     struct blocked *next;
     char *name; /* of the node */
@@ -99,7 +99,7 @@ struct blocked {
     bool human;           /* the answer is its output; else an agent asks */
 };
 
-/* What is told when it is on disk. */
+/* What is reported when it is on disk. */
 struct note {
     struct tide_graph_event ev; /* texts are malloc */
     char *node, *to, *text;
@@ -156,7 +156,7 @@ struct exec {
     struct note *notes;
     size_t n_notes, cap_notes;
     struct map cursors; /* frame of a map -> struct cursor *: its list, and how far it is */
-    struct map reasons; /* node that failed for good -> why; malloc */
+    struct map reasons; /* node that failed finally -> why; malloc */
 
     bool timed_out;  /* the node that is being ended was answered by its deadline */
     bool fresh;      /* what an earlier run left open has not been looked at */
@@ -226,7 +226,7 @@ void exec_tell_now(struct exec *x, const char *text, bool held, const struct tid
 void exec_keep(struct exec *x, const struct spec_node *n,
                int64_t ms);                                  /* it is complete: how soon that is to be on disk */
 bool exec_touches(const struct spec_node *n);                /* the world outside, by itself */
-void exec_break(struct exec *x, const struct tide_err *why); /* it cannot go on */
+void exec_break(struct exec *x, const struct tide_err *why); /* it cannot continue */
 int64_t exec_now_ns(const struct exec *x);
 bool exec_stopped(void *job);
 void job_free(struct job *j);
@@ -254,7 +254,7 @@ struct sight {
     const char *name;
     const struct place *ways; /* sees only what the expressions at its ways use of the memory */
     struct str key;           /* sees only this one */
-    bool own;                 /* sees nothing of the frames beneath */
+    bool own;                 /* sees nothing of the frames below */
 };
 
 /* The frame whose memory counts there: a map's items see what the map sees. *ret_map: of the outermost of these maps. */
@@ -276,7 +276,7 @@ bool place_inputs(struct exec *x, const struct place *p, const struct task *t, s
 void plan_all(struct exec *x); /* whatever may begin is begun, into the draft; jobs into x->todo */
 void plan_begin(struct exec *x, const char *name);
 bool plan_may_begin(struct exec *x, struct str name);     /* of one that is ready */
-bool plan_is_held(const struct exec *x, struct str name); /* inside something that failed: it goes on with that */
+bool plan_is_held(const struct exec *x, struct str name); /* inside something that failed: it continues with that */
 int plan_waiting(const struct exec *x);                   /* jobs that nobody does yet */
 /* What one gave of which somebody says that it happened: as was said with it, else as the memory has it. */
 struct str plan_known_output(struct exec *x, const struct place *p, const char *name);

@@ -56,7 +56,7 @@ static void find_earlier(struct exec *x)
     x->checkpoints_kept.cap = e.checkpoints_kept.cap;
 }
 
-static bool goes(const struct exec *x, size_t i, size_t keep_from)
+static bool is_pruned(const struct exec *x, size_t i, size_t keep_from)
 {
     return i < keep_from || (x->checkpoints.keep_clean_only && !x->checkpoints_kept.at[i].clean);
 }
@@ -72,14 +72,14 @@ static void prune_checkpoints(struct exec *x)
         find_earlier(x);
     from = max && m->n > max ? m->n - max : 0;
     for (size_t i = 0; i < m->n; i++)
-        n += goes(x, i, from);
+        n += is_pruned(x, i, from);
     if (!n)
         return;
     o = exec_open(x, "checkpoint.deleted");
     json_out_key(o, STR("checkpoint_ids"));
     json_out_begin(o, '[');
     for (size_t i = 0; i < m->n; i++) {
-        if (goes(x, i, from))
+        if (is_pruned(x, i, from))
             json_out_str(o, str_from(m->at[i].id));
         else
             m->at[kept++] = m->at[i];
@@ -93,7 +93,7 @@ static void prune_checkpoints(struct exec *x)
 
 /* ---- making one ---- */
 
-/* Whether everything else stands still: what is half-way done could not be gone on with from here. */
+/* Whether everything else stands still: what is half-way done could not be continued with from here. */
 static bool is_settled(struct exec *x, const char *but)
 {
     const struct task *t;
@@ -236,7 +236,7 @@ void checkpoint_wait(struct exec *x, const char *name, const char *question)
     make_checkpoint(x, TIDE_CHECKPOINT_USER, name, name, text, name);
 }
 
-/* It is on disk by now: the agent has appended it, and has gone on or ended. */
+/* It is on disk by now: the agent has appended it, and has continued or ended. */
 void checkpoint_tell_turn(struct job *j)
 {
     if (!j->turn_mark[0])

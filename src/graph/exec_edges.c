@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a graph goes on behind a node: the ways that are open, chosen by conditions or by a model, and recorded. */
+/* Where a graph continues behind a node: the ways that are open, chosen by conditions or by a model, and recorded. */
 #include <inttypes.h>
 
 #include "graph/exec.h"

@@ -114,7 +114,7 @@ static void put_completed(struct job *j, int64_t ms, bool deciding)
                                                .ms = ms});
 }
 
-/* Which way to go on is asked outside the lock: what it gave is kept until that is known. */
+/* Which way to continue is asked outside the lock: what it gave is kept until that is known. */
 static void put_deciding(struct job *j, struct str output, int64_t ms)
 {
     struct json_out *o = exec_open_node(j->x, "output.set", j->name, j->visit);
@@ -471,7 +471,7 @@ void end_job(struct exec *x, struct job *j)
         fail_job(j, j->result.code, j->result.message, !j->hopeless);
 }
 
-/* It must happen once, and was cut: nobody knows whether it happened. It stays as begun, and only a person goes on. */
+/* It must happen once, and was cut: nobody knows whether it happened. It stays as begun, and only a person continues. */
 void end_unsettled(struct exec *x, const char *name, const char *message)
 {
     const struct task *t = active(x, name);

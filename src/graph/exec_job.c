@@ -264,7 +264,7 @@ static void run_agent(struct job *j)
     nested_result_done(&result);
 }
 
-/* ---- where to go on ---- */
+/* ---- where to continue ---- */
 
 enum tide_code job_decide(void *job, const struct spec_edge *edge, int *ret_yes, struct tide_err *err)
 {

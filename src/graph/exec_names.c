@@ -108,7 +108,7 @@ struct str place_around(const struct exec *x, struct str frame, struct str *ret_
     }
 }
 
-static bool sees(const struct sight *s, struct str key)
+static bool sees_key(const struct sight *s, struct str key)
 {
     if (s->key.len)
         return str_eq(s->key, key);
@@ -126,7 +126,7 @@ void place_memory(struct exec *x, struct str frame, const struct json *more, str
         const struct map *scope = position_scope(c, at, false);
 
         for (struct map_entry *e = scope ? map_next(scope, NULL) : NULL; e; e = map_next(scope, e))
-            if (!json_get(more, map_key(e)) && sees(&sight, map_key(e)) &&
+            if (!json_get(more, map_key(e)) && sees_key(&sight, map_key(e)) &&
                 position_value(c, frame, map_key(e)) == e->value) { /* no frame above has another */
                 struct str value = str_from(e->value);
 
@@ -200,7 +200,7 @@ bool place_inputs(struct exec *x, const struct place *p, const struct task *t, s
             *ret_missing = inputs->at[i];
             return false;
         }
-        if (v && sees(&sight, inputs->at[i]))
+        if (v && sees_key(&sight, inputs->at[i]))
             json_out_kraw(&o, inputs->at[i], str_from(v));
     }
     for (const struct json *m = more ? more->first : NULL; m; m = m->next)

@@ -22,7 +22,7 @@ static void open_scope(struct exec *x, const char *frame, const char *beneath, s
 
 /*
  * The frame in which a graph that begins with all of the memory reads what it has not set itself. In a map the memory is
- * written once, for all of its items; whoever stands in a graph of an item has the same beneath. NULL: it is written out.
+ * written once, for all of its items; a graph of an item has the same below. NULL: it is written out.
  */
 static const char *find_beneath(struct exec *x, const struct place *p)
 {

@@ -241,7 +241,7 @@ static void name_wait(char *out, size_t size, struct str name, int64_t visit)
     snprintf(out, size, "%.*s~%s#%" PRId64, STR_ARG(begin), hex, visit);
 }
 
-/* What a wait answers itself with. A graph that has a way for that, or for a failure, goes on without an answer. */
+/* What a wait answers itself with. A graph that has a way for that, or for a failure, continues without an answer. */
 static char *default_of(const struct place *p)
 {
     if (p->node->otherwise_answer)
@@ -373,7 +373,7 @@ struct str plan_known_output(struct exec *x, const struct place *p, const char *
     return arena_dup(&x->scratch, buf_view(&out));
 }
 
-/* It must happen once and was begun: only who knows more goes on. True: it is taken care of. */
+/* It must happen once and was begun: only who knows more continues. True: it is taken care of. */
 static bool settle_as(struct exec *x, const struct place *p, const char *name)
 {
     const struct task *t = map_get(&x->view->content.position.active, str_from(name));
@@ -417,7 +417,7 @@ static void begin_again(struct exec *x, const struct place *p, const char *name,
     do_node(x, p, name);
 }
 
-/* A map or a graph inside that was begun: what it holds goes on by itself. */
+/* A map or a graph inside that was begun: what it holds continues by itself. */
 static bool holds_frame(struct exec *x, const char *name, const struct task *t)
 {
     const char *frame = place_frame(&x->scratch, name, t->visit);

@@ -46,7 +46,7 @@ static struct str answer_output(struct exec *x, const struct spec_node *n, struc
     return arena_dup(&x->scratch, buf_view(&out));
 }
 
-/* The first that is waited for: answered (then it goes on), or parked. */
+/* The first that is waited for: answered (then it continues), or parked. */
 enum tide_code wait_ask(struct exec *x, struct tide_err *err)
 {
     struct blocked *b = x->blocked;
@@ -87,7 +87,7 @@ enum tide_code wait_ask(struct exec *x, struct tide_err *err)
     return TIDE_OK;
 }
 
-/* A node of a graph that failed or is over meanwhile waits for nobody; what it held up may go on. */
+/* A node of a graph that failed or is over meanwhile waits for nobody; what it held up may continue. */
 bool wait_drop_stale(struct exec *x)
 {
     for (struct blocked **at = &x->blocked, *b; (b = *at); at = &b->next) {

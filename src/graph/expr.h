@@ -35,8 +35,8 @@ enum tide_code expr_compile(struct str source, struct expr **ret_expr, struct ti
 enum tide_code expr_compile_body(struct str source, struct expr **ret_expr, struct tide_err *err) MUST_CHECK;
 
 /*
- * Whether the code may look at this member of `inputs` or `memory`. True as well where it cannot be told: `local m = memory`,
- * `pairs(inputs)`. So whoever makes these values leaves out what nobody sees, however large.
+ * Whether the code may look at this member of `inputs` or `memory`. True as well where that is not known: `local m = memory`,
+ * `pairs(inputs)`. So the caller that makes these values leaves out what nobody sees, however large.
  */
 bool expr_uses(const struct expr *e, const char *name, struct str member);
 

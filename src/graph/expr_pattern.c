@@ -96,7 +96,7 @@ static bool in_set(int c, const char *p, const char *last)
     return negated;
 }
 
-static bool fits(struct match *m, const char *s, const char *p, const char *p_end)
+static bool pattern_fits(struct match *m, const char *s, const char *p, const char *p_end)
 {
     int c;
 
@@ -122,7 +122,7 @@ static const char *most_first(struct match *m, const char *s, const char *p, con
 {
     ptrdiff_t n = 0;
 
-    while (fits(m, s + n, p, p_end))
+    while (pattern_fits(m, s + n, p, p_end))
         n++;
     for (; n >= 0; n--) {
         const char *e = match_at(m, s + n, p_end + 1);
@@ -138,7 +138,7 @@ static const char *least_first(struct match *m, const char *s, const char *p, co
     for (;; s++) {
         const char *e = match_at(m, s, p_end + 1);
 
-        if (e || !fits(m, s, p, p_end))
+        if (e || !pattern_fits(m, s, p, p_end))
             return e;
     }
 }
@@ -229,14 +229,14 @@ static const char *item(struct match *m, const char *s, const char *p)
     case '*':
         return most_first(m, s, p, p_end);
     case '+':
-        return fits(m, s, p, p_end) ? most_first(m, s + 1, p, p_end) : NULL;
+        return pattern_fits(m, s, p, p_end) ? most_first(m, s + 1, p, p_end) : NULL;
     case '-':
         return least_first(m, s, p, p_end);
     case '?':
-        e = fits(m, s, p, p_end) ? match_at(m, s + 1, p_end + 1) : NULL;
+        e = pattern_fits(m, s, p, p_end) ? match_at(m, s + 1, p_end + 1) : NULL;
         return e ? e : match_at(m, s, p_end + 1);
     default:
-        return fits(m, s, p, p_end) ? match_at(m, s + 1, p_end) : NULL;
+        return pattern_fits(m, s, p, p_end) ? match_at(m, s + 1, p_end) : NULL;
     }
 }
 
@@ -292,7 +292,7 @@ static const char *match_at(struct match *m, const char *s, const char *p)
 
     count_step(m);
     for (const char *end; p < m->stop && (end = single_end(m, p)); p = end, s++)
-        if (!fits(m, s, p, end))
+        if (!pattern_fits(m, s, p, end))
             return NULL;
     if (p == m->stop)
         return s;
@@ -419,7 +419,7 @@ int expr_pattern_match(lua_State *l)
 
 /* ---- gmatch ---- */
 
-/* Upvalues: text, pattern, where to go on, where the last match ended (from 0; -1: none). */
+/* Upvalues: text, pattern, where to continue, where the last match ended (from 0; -1: none). */
 static int gmatch_next(lua_State *l)
 {
     struct str text = check_text(l, lua_upvalueindex(1)), pattern = check_text(l, lua_upvalueindex(2));

@@ -68,14 +68,14 @@ static bool is_keyword(struct str name)
 
 /* ---- words and nodes ---- */
 
-static bool is(const struct py_reader *r, const char *text)
+static bool is_token(const struct py_reader *r, const char *text)
 {
     return (r->now.word == PY_SIGN || r->now.word == PY_NAME) && str_eq(r->now.text, str_from(text));
 }
 
 static bool take_token(struct py_reader *r, const char *text)
 {
-    if (!is(r, text))
+    if (!is_token(r, text))
         return false;
     py_next(r);
     return true;
@@ -86,11 +86,11 @@ static void unexpected(struct py_reader *r, const char *wanted)
     struct str got = r->now.word == PY_STRING ? STR("a text") : r->now.text;
     const char *quote = r->now.word == PY_STRING || r->now.word == PY_END ? "" : "'";
 
-    if (is(r, "="))
+    if (is_token(r, "="))
         py_fail(r, r->now.at, "'=' sets nothing in a condition: to compare, write ==");
-    else if (is(r, ":="))
+    else if (is_token(r, ":="))
         py_fail(r, r->now.at, "':=' has no counterpart");
-    else if (is(r, "for") || is(r, "async"))
+    else if (is_token(r, "for") || is_token(r, "async"))
         py_fail(r, r->now.at, "comprehensions (… for … in …) have no counterpart");
     else
         py_fail(r, r->now.at, "%s expected, not %s%.*s%s", wanted, quote, (int)(got.len < 60 ? got.len : 60), got.ptr,
@@ -149,19 +149,19 @@ static struct py_node *node_of(struct py_reader *r, enum py_kind kind, const str
 
 static void refuse_star(struct py_reader *r)
 {
-    if (is(r, "*") || is(r, "**"))
+    if (is_token(r, "*") || is_token(r, "**"))
         py_fail(r, r->now.at, "'%.*s' before a value has no counterpart", STR_ARG(r->now.text));
 }
 
 /* Items up to the closing bracket, which is taken. */
 static struct py_node *parse_items(struct py_reader *r, struct py_node *n, const char *close, unsigned depth)
 {
-    while (!r->failed && n && !is(r, close)) {
+    while (!r->failed && n && !is_token(r, close)) {
         refuse_star(r);
         n = node_add(r, n, parse_any(r, depth));
-        if (n && n->call && is(r, "="))
+        if (n && n->call && is_token(r, "="))
             py_fail(r, r->now.at, "arguments by name have no counterpart");
-        if (!is(r, close) && !take_token(r, ",")) {
+        if (!is_token(r, close) && !take_token(r, ",")) {
             unexpected(r, "',' or a closing bracket");
             return NULL;
         }
@@ -174,14 +174,14 @@ static struct py_node *parse_dict(struct py_reader *r, size_t at, unsigned depth
 {
     struct py_node *n = node_new(r, PY_DICT, at);
 
-    while (!r->failed && n && !is(r, "}")) {
+    while (!r->failed && n && !is_token(r, "}")) {
         refuse_star(r);
         n = node_add(r, n, parse_any(r, depth));
-        if (!r->failed && (is(r, ",") || is(r, "}")))
+        if (!r->failed && (is_token(r, ",") || is_token(r, "}")))
             py_fail(r, at, "sets ({a, b}) have no counterpart: write [a, b]");
         need_token(r, ":");
         n = node_add(r, n, parse_any(r, depth));
-        if (!is(r, "}") && !take_token(r, ",")) {
+        if (!is_token(r, "}") && !take_token(r, ",")) {
             unexpected(r, "',' or '}'");
             return NULL;
         }
@@ -314,11 +314,12 @@ static struct py_node *parse_index(struct py_reader *r, struct py_node *of, unsi
 {
     struct py_node *n = node_of(r, PY_INDEX, NULL, of);
 
-    if (!is(r, ":"))
+    if (!is_token(r, ":"))
         n = node_add(r, n, parse_any(r, depth));
-    if (is(r, ":") || is(r, ",")) {
+    if (is_token(r, ":") || is_token(r, ",")) {
         py_fail(r, r->now.at,
-                is(r, ":") ? "slices (a[1:2]) have no counterpart" : "an index of several values has no counterpart");
+                is_token(r, ":") ? "slices (a[1:2]) have no counterpart"
+                                 : "an index of several values has no counterpart");
         return NULL;
     }
     need_token(r, "]");
@@ -334,7 +335,7 @@ static struct py_node *parse_postfix(struct py_reader *r, unsigned depth)
             n = parse_member(r, n, depth);
         else if (take_token(r, "["))
             n = parse_index(r, n, depth);
-        else if (is(r, "("))
+        else if (is_token(r, "("))
             py_fail(r, r->now.at, "only functions and methods can be called, by their names");
         else
             return n;
@@ -346,10 +347,10 @@ static struct py_node *parse_postfix(struct py_reader *r, unsigned depth)
 
 static struct py_node *parse_unary(struct py_reader *r, unsigned depth)
 {
-    const struct py_call *call = is(r, "-") ? &negate : is(r, "+") ? &keep : NULL;
+    const struct py_call *call = is_token(r, "-") ? &negate : is_token(r, "+") ? &keep : NULL;
     struct py_node *n;
 
-    if (depth > DEPTH_MAX || is(r, "~")) {
+    if (depth > DEPTH_MAX || is_token(r, "~")) {
         py_fail(r, r->now.at, depth > DEPTH_MAX ? "nested too deeply" : "'~' has no counterpart");
         return NULL;
     }
@@ -366,7 +367,7 @@ static struct py_node *parse_unary(struct py_reader *r, unsigned depth)
 static const struct binary *binary_now(struct py_reader *r, unsigned level)
 {
     for (size_t i = 0; i < sizeof binaries / sizeof binaries[0]; i++) {
-        if (!is(r, binaries[i].call.name) || binaries[i].level < level)
+        if (!is_token(r, binaries[i].call.name) || binaries[i].level < level)
             continue;
         if (!binaries[i].call.helper)
             py_fail(r, r->now.at, "'%s' has no counterpart", binaries[i].call.name);
@@ -445,7 +446,7 @@ static struct py_node *parse_and(struct py_reader *r, unsigned depth)
 {
     struct py_node *n = parse_not(r, depth);
 
-    if (!is(r, "and"))
+    if (!is_token(r, "and"))
         return n;
     n = node_of(r, PY_AND, NULL, n);
     while (n && take_token(r, "and"))
@@ -457,7 +458,7 @@ static struct py_node *parse_or(struct py_reader *r, unsigned depth)
 {
     struct py_node *n = parse_and(r, depth);
 
-    if (!is(r, "or"))
+    if (!is_token(r, "or"))
         return n;
     n = node_of(r, PY_OR, NULL, n);
     while (n && take_token(r, "or"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public calls of graphs: a graph as a handle, callbacks, running it, going on with it, stopping it. */
+/* The public calls of graphs: a graph as a handle, callbacks, running it, continuing with it, stopping it. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -379,7 +379,7 @@ enum tide_code graph_hide_memory(tide_store *store, struct hidden_values *held, 
     return TIDE_OK;
 }
 
-/* How it is gone on with. */
+/* How it is continued with. */
 static enum tide_code graph_hint(struct tide_err *err, const char *session, unsigned wants)
 {
     const struct action resume = {.action = TIDE_ACTION_RESUME, .kind = TIDE_KIND_GRAPH, .wants = wants};

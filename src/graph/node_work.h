@@ -15,7 +15,7 @@
 #define NODE_WORK_OUTPUT_MAX ((size_t)16 << 20) /* bytes that a node may give */
 #define NODE_WORK_MESSAGE_MAX 400               /* bytes of an error's text that are kept */
 
-/* A value that is stored nowhere: whoever writes something down takes it out first. json empty: it has no value yet. */
+/* A value that is stored nowhere: the code that stores something takes it out first. json empty: it has no value yet. */
 struct node_work_secret {
     struct str key, json;
 };
@@ -29,7 +29,7 @@ struct node_work {
     struct str memory;            /* JSON object, for lua: without the keys that are stored nowhere */
     const char *session_id, *run_id;
     struct guard *guard;     /* of the run: starts programs; NULL: they are our children */
-    const char *key;         /* the same in every attempt: by it the outside can tell a repetition */
+    const char *key;         /* the same in every attempt: with it the outside recognises a repetition */
     const char *dir;         /* where programs run */
     const char *program_dir; /* where one with a relative path is looked for; NULL: in dir */
     int64_t visit, attempt;
@@ -77,7 +77,7 @@ void node_work_mask(char *text, size_t len, const struct node_work_secret *secre
 enum tide_code placeholders_fill(struct str text, const struct json *values, struct buf *ret, struct tide_err *err)
     MUST_CHECK;
 
-/* Which keys a text asks for, {key.member} as "key.member"; each is told once. */
+/* Which keys a text asks for, {key.member} as "key.member"; each is reported once. */
 void placeholders_keys(struct str text, void (*fn)(void *arg, struct str key), void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is what came out what the node promised? Only what is declared goes on, so that a program may print more than the graph
+ * Is what came out what the node promised? Only what is declared continues, so that a program may print more than the graph
  * wants; what is declared and not there is a failure of this node and not of a later one that misses it.
  */
 #include "graph/node_work_internal.h"

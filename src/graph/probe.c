@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling whoever looks on. The calls stand around a node's work in exec_job.c, and nowhere else. */
+/* Informing an observer. The calls stand around a node's work in exec_job.c, and nowhere else. */
 #include "graph/probe.h"
 
 #include "graph/exec.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Somebody who looks on while nodes work: told when a node's work begins and when it ends, before anything of its end is
- * recorded. For whoever counts what really happened, outside the log (tidemark torture). Not part of the public interface.
+ * An observer of nodes at work: it is called when a node's work begins and when it ends, before anything of its end is
+ * recorded. For a caller that counts what really happened, outside the log (tidemark torture). Not part of the public interface.
  */
 #ifndef GRAPH_PROBE_H
 #define GRAPH_PROBE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Going on with a graph: what is told of it before, and doing it. */
+/* Continuing with a graph: what is told of it before, and doing it. */
 #include "graph/resume.h"
 
 #include <inttypes.h>
@@ -173,7 +173,7 @@ static enum tide_code end_run(struct tide_session *s, struct tide_err *err)
     struct draft d = DRAFT_INIT;
     enum tide_code code;
 
-    do { /* whoever recovers sessions may be faster */
+    do { /* a process that recovers sessions may be faster */
         code = session_sync(s, err);
         draft_reset(&d);
         if (!code && s->state->ledger.run.end == RUN_OPEN) {

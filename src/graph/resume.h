@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going on with a graph. Everything that can be refused is looked at in an outlook, which writes nothing: a plan is an
- * outlook told, a resume is an outlook without refusals that is then done.
+ * Continuing with a graph. Everything that can be refused is looked at in an outlook, which writes nothing: a plan is an
+ * outlook as JSON, a resume is an outlook without refusals that is then done.
  *
- *   resume.c        the public calls; doing it                  resume_check.c  whether it can go on from there
+ *   resume.c        the public calls; doing it                  resume_check.c  whether it can continue from there
  *   resume_from.c   from where; a damaged log                   resume_check_nodes.c  whether its nodes fit
- *   resume_reuse.c  effects that a rollback cut off             resume_plan.c   what is told
+ *   resume_reuse.c  effects that a rollback cut off             resume_plan.c   the plan as JSON
  *                                                               resume_names.c  names that nodes had before
  */
 #ifndef GRAPH_RESUME_H
@@ -43,7 +43,7 @@ void exec_finish(struct exec *x, struct tide_graph_result *ret);
 
 enum refusal_kind {
     REFUSED_FOR_GOOD, /* whatever it starts from */
-    REFUSED_HERE,     /* it cannot go on from here: with `fallback` another checkpoint is looked for */
+    REFUSED_HERE,     /* it cannot continue from here: with `fallback` another checkpoint is looked for */
 };
 
 struct refusal {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a graph can go on: first what holds whatever it starts from (who holds it, what it waits for), then whether it can
+ * Whether a graph can continue: first what holds whatever it starts from (who holds it, what it waits for), then whether it can
  * start there: the names and values that are given, its nodes (resume_check_nodes.c), what would happen again.
  */
 #include "graph/resume.h"
@@ -20,7 +20,7 @@ static void check_answer(struct outlook *o, const struct status *st)
 {
     const struct run *r = &o->s->state->ledger.run;
     const char *id = o->s->head.id;
-    bool due = strcmp(st->reason, "due") == 0; /* a default has answered it: it goes on, and takes no other answer */
+    bool due = strcmp(st->reason, "due") == 0; /* a default has answered it: it continues, and takes no other answer */
     bool waiting = st->status == TIDE_STATUS_WAITING && !due, given = o->opt->input || o->opt->token;
 
     if (waiting && !given && !o->opt->checkpoint && !o->opt->message &&
@@ -217,7 +217,7 @@ static void refuse_in_fork(struct outlook *o, const char *names)
     outlook_repeat(o, "\"redo_effects\":true");
 }
 
-/* Nobody can tell what happened after it. Whoever wants another checkpoint anyway gets a fork: the session stays as it is. */
+/* Nobody can tell what happened after it. The person who wants another checkpoint anyway gets a fork: the session stays as it is. */
 static void check_unreadable(struct outlook *o, const struct tide_err *err)
 {
     const char *what = WORDS(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From where a graph goes on: where it stands, or a checkpoint. Checkpoints are found even where the log is damaged: those
+ * From where a graph continues: where it stands, or a checkpoint. Checkpoints are found even where the log is damaged: those
  * before the damage can be read, and one of them is better than nothing, as long as it is said aloud.
  */
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes on with a graph, made such that it works. What a session says of itself is derived from its state, which does
+ * What continues with a graph, made such that it works. What a session says of itself is derived from its state, which does
  * not know the graph: here each action is looked at as a resume would look at it. What it would miss is named, what would
  * be refused all the same is left out.
  */

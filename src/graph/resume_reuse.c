@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Effects of nodes that must happen once and that a rollback cut off, read from the log: what of them is not to happen
- * again (session/past_effects.h). Those that ended answer from the log, unless whoever rolled back chose otherwise. Of one that
- * failed or whose end nobody saw there is nothing to answer with, and it may have happened: only who knows more goes on.
+ * again (session/past_effects.h). Those that ended answer from the log, unless the person who rolled back chose otherwise. Of one that
+ * failed or whose end nobody saw there is nothing to answer with, and it may have happened: only who knows more continues.
  * A node that was called otherwise is found by all names that it ever had.
  */
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static bool split_call(struct str call, struct str *ret_name, int64_t *ret_visit
     return ret_name->len && str_to_int64((struct str){call.ptr + at, call.len - at}, ret_visit);
 }
 
-static bool begins(struct past_reader *r, struct str call_id, const struct json *body, void *effect)
+static bool begins_effect(struct past_reader *r, struct str call_id, const struct json *body, void *effect)
 {
     struct kept_effect *e = effect;
     struct str name;
@@ -116,7 +116,7 @@ enum tide_code kept_load(struct store *store, const struct head *head, struct ke
                                            {"memory.set", read_memory_set},
                                            {NULL, NULL}};
     struct kept *k = mem_zero(sizeof *k);
-    struct past_reader r = {&k->past, sizeof(struct kept_effect), begins, rows, k, ARENA_INIT};
+    struct past_reader r = {&k->past, sizeof(struct kept_effect), begins_effect, rows, k, ARENA_INIT};
     enum tide_code code;
 
     k->past = (struct past_effects)PAST_EFFECTS_INIT;

@@ -21,7 +21,7 @@
 #define SPEC_MAX_LIST 4096    /* keys, tools, arguments of one list */
 #define SPEC_MAX_NESTING 8    /* graphs inside graphs */
 #define SPEC_MAX_MAPS 2       /* a map, and a map inside it */
-#define SPEC_MAX_PROBLEMS 200 /* that are told; the others are counted */
+#define SPEC_MAX_PROBLEMS 200 /* that are reported; the others are counted */
 
 #define SPEC_NONE SIZE_MAX /* an index that is none */
 
@@ -214,7 +214,7 @@ struct spec_graph {
 
 struct spec_options {
     const char *dir;     /* where files of subgraphs, and programs, are looked for; NULL: such files are refused */
-    problem_fn *problem; /* hears every problem and warning; NULL: nobody does */
+    problem_fn *problem; /* called for every problem and warning; may be NULL */
     void *arg;
 };
 
@@ -275,7 +275,7 @@ bool spec_is_name(struct str s);
 
 enum spec_change {
     SPEC_SAME,       /* byte for byte, and so are the ways that leave it */
-    SPEC_COMPATIBLE, /* changed, and a run that stands there can go on */
+    SPEC_COMPATIBLE, /* changed, and a run that stands there can continue */
     SPEC_BROKEN,     /* changed so that it cannot: `why` */
     SPEC_REMOVED,    /* `rename`: what it may be called now, SPEC_NONE when nothing is like it */
     SPEC_ADDED,

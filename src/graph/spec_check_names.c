@@ -169,7 +169,7 @@ static void rewrite_source(struct str source, struct buf *out)
     }
 }
 
-static bool compiles(const struct buf *lua)
+static bool lua_compiles(const struct buf *lua)
 {
     struct tide_err err;
     struct expr *e = NULL;
@@ -187,9 +187,9 @@ const char *spec_lua_hint(struct spec_parser *p, struct str source)
     struct tide_err err;
 
     rewrite_source(source, &lua);
-    if (compiles(&lua))
+    if (lua_compiles(&lua))
         return arena_printf(&p->spec->arena, "in Lua: %s", buf_cstr(&lua));
-    if (expr_from_python(source, true, &python, &err) || !compiles(&python))
+    if (expr_from_python(source, true, &python, &err) || !lua_compiles(&python))
         return "";
     if (strstr(buf_cstr(&python), "__"))
         return "this is Python; conditions are Lua: and, or, not, ==, ~=, nil, #list";

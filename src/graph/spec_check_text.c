@@ -84,7 +84,7 @@ static bool asks_for(struct str rest, struct str key)
 }
 
 /* As text: good enough for a warning. */
-static bool mentions(struct str source, struct str key)
+static bool mentions_key(struct str source, struct str key)
 {
     static const struct str memory = {"memory", 6};
     const char *at = source.ptr;
@@ -118,7 +118,7 @@ static void check_expr(struct texts *t, const struct spec_expr *e, const char *c
     if (e->expr && seen)
         spec_check_names(t->p, e->source, seen, t->keys, arena_printf(&t->p->spec->arena, "%s.%s", path, member));
     for (size_t i = 0; e->source.len > 0 && i < keys->n; i++)
-        if (mentions(e->source, keys->at[i]))
+        if (mentions_key(e->source, keys->at[i]))
             warn_nil(t, arena_printf(&t->p->spec->arena, "%s.%s", path, member), keys->at[i]);
 }
 

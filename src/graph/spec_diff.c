@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two versions of a graph, node by node: what a run that was begun with the old one needs to know before it goes on with the new
- * one. A node is the same when its JSON is and when the ways that leave it are. A run can go on in a changed one unless it
+ * Two versions of a graph, node by node: what a run that was begun with the old one needs to know before it continues with the new
+ * one. A node is the same when its JSON is and when the ways that leave it are. A run can continue in a changed one unless it
  * became something else or asks for inputs it did not ask for before.
  */
 #include <stdio.h>

@@ -36,7 +36,7 @@ struct left_out {
 };
 void hive_name_left_out(struct hive *h, const struct json *v, const char *path, const struct left_out *rows);
 
-/* A condition in Lua; one that cannot be translated is told, and comes back as it was. */
+/* A condition in Lua; one that cannot be translated is reported, and returned unchanged. */
 const char *hive_lua(struct hive *h, struct str python, const char *path);
 
 struct str hive_said(struct hive *h, const struct json *node); /* what is written about it */

@@ -23,7 +23,7 @@ struct http_stream {
     int holders;
 };
 
-static void resume(struct http_listener *l, struct MHD_Connection *connection)
+static void resume_answer(struct http_listener *l, struct MHD_Connection *connection)
 {
     mhd.resume_connection(connection);
     http_listener_wake(l);
@@ -39,7 +39,7 @@ static void add_fields(struct MHD_Response *r, const char *type, const char *con
         mhd.add_response_header(r, fields[0], fields[1]);
 }
 
-static void give(struct http_request *q, int status, struct MHD_Response *r)
+static void give_response(struct http_request *q, int status, struct MHD_Response *r)
 {
     struct http_exchange *x = q->exchange;
     struct http_listener *l = x->listener;
@@ -52,7 +52,7 @@ static void give(struct http_request *q, int status, struct MHD_Response *r)
     sleeping = x->suspended ? x->connection : NULL;
     pthread_mutex_unlock(&x->mu);
     if (sleeping) /* from here on the exchange may be gone */
-        resume(l, sleeping);
+        resume_answer(l, sleeping);
 }
 
 void http_answer(struct http_request *q, int status, const char *type, struct buf *body, const char *const *fields)
@@ -65,7 +65,7 @@ void http_answer(struct http_request *q, int status, const char *type, struct bu
     n = body->len;
     r = mhd.create_response_from_buffer(n, buf_take(body), MHD_RESPMEM_MUST_FREE);
     add_fields(r, type, fields);
-    give(q, status, r);
+    give_response(q, status, r);
 }
 
 void http_answer_const(struct http_request *q, int status, const char *type, struct str body, const char *const *fields)
@@ -73,7 +73,7 @@ void http_answer_const(struct http_request *q, int status, const char *type, str
     struct MHD_Response *r = mhd.create_response_from_buffer(body.len, (void *)body.ptr, MHD_RESPMEM_PERSISTENT);
 
     add_fields(r, type, fields);
-    give(q, status, r);
+    give_response(q, status, r);
 }
 
 /* On the server's thread. */
@@ -160,7 +160,7 @@ struct http_stream *http_stream_start(struct http_request *q, int status, const 
     r = mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, s, no_reader);
     add_fields(r, type, fields);
     arena_done(&q->arena); /* it may last for days */
-    give(q, status, r);
+    give_response(q, status, r);
     return s;
 }
 
@@ -170,7 +170,7 @@ static void wake_stream(struct http_stream *s)
     if (!s->sleeping || s->gone)
         return;
     s->sleeping = false;
-    resume(s->listener, s->connection);
+    resume_answer(s->listener, s->connection);
 }
 
 /* With mu held. A reader may never have read all of it: what was sent goes when it is the greater part. */
@@ -268,7 +268,7 @@ void http_upgrade(struct http_request *q, const char *protocol, const char *cons
     x->taken_arg = arg;
     mhd.add_response_header(r, "Upgrade", protocol);
     add_fields(r, NULL, fields);
-    give(q, 101, r);
+    give_response(q, 101, r);
 }
 
 void http_upgraded_close(const struct http_upgraded *up)

@@ -44,7 +44,7 @@ struct http_client *http_client_new(const struct http_client_options *opt)
     return c;
 }
 
-static void disconnect(struct http_client *c)
+static void disconnect_client(struct http_client *c)
 {
     tls_client_free(TAKE(c->tls));
     if (c->fd >= 0)
@@ -56,7 +56,7 @@ void http_client_free(struct http_client *c)
 {
     if (!c)
         return;
-    disconnect(c);
+    disconnect_client(c);
     free((char *)c->opt.unix_path);
     free((char *)c->opt.host);
     free((char *)c->opt.port);
@@ -66,14 +66,14 @@ void http_client_free(struct http_client *c)
 
 /* ---- waiting ---- */
 
-static enum tide_code lose(struct http_client *c, int failed, const char *what, struct tide_err *err)
+static enum tide_code lose_connection(struct http_client *c, int failed, const char *what, struct tide_err *err)
 {
     c->lost = HTTP_CUT;
     return failed ? tide_fail(err, TIDE_IO, "%s: %s", what, strerror(failed))
                   : tide_fail(err, TIDE_IO, "the connection was closed before there was an answer");
 }
 
-static enum tide_code await(struct http_client *c, short events, struct tide_err *err)
+static enum tide_code await_socket(struct http_client *c, short events, struct tide_err *err)
 {
     for (;;) {
         struct pollfd p[2] = {{.fd = c->fd, .events = events}, {.fd = c->opt.stop_fd, .events = POLLIN}};
@@ -130,11 +130,11 @@ static int connect_to(struct http_client *c, const struct sockaddr *at, socklen_
         return errno;
     failed = connect(c->fd, at, len) ? errno : 0;
     if (failed == EINPROGRESS)
-        failed = await(c, POLLOUT, err)                                        ? ETIMEDOUT
+        failed = await_socket(c, POLLOUT, err)                                 ? ETIMEDOUT
                  : getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &failed, &size) < 0 ? errno
                                                                                : failed;
     if (failed)
-        disconnect(c);
+        disconnect_client(c);
     else if (at->sa_family != AF_UNIX)
         keep_alive(c->fd);
     return failed;
@@ -193,7 +193,7 @@ static enum tide_code shake_hands(struct http_client *c, struct tide_err *err)
 
         if (step == TLS_DONE || step == TLS_FAILED)
             return err->code;
-        if (await(c, step == TLS_WANTS_WRITE ? POLLOUT : POLLIN, err))
+        if (await_socket(c, step == TLS_WANTS_WRITE ? POLLOUT : POLLIN, err))
             return err->code;
     }
 }
@@ -205,7 +205,7 @@ static enum tide_code connect_server(struct http_client *c, struct tide_err *err
     c->end_ms = end_ms && end_ms < until ? end_ms : until;
     err->code = TIDE_OK;
     if ((c->opt.unix_path ? connect_unix(c, err) : connect_tcp(c, err)) || shake_hands(c, err))
-        disconnect(c);
+        disconnect_client(c);
     if (c->lost != HTTP_NOT_LOST)
         c->lost = HTTP_NOT_CONNECTED; /* nothing was sent yet */
     c->end_ms = end_ms;
@@ -259,14 +259,14 @@ static enum tide_code send_all(struct http_client *c, struct str bytes, struct t
             c->lost = HTTP_CUT;
             return err->code;
         }
-        if (step != TLS_DONE && await(c, step == TLS_WANTS_READ ? POLLIN : POLLOUT, err))
+        if (step != TLS_DONE && await_socket(c, step == TLS_WANTS_READ ? POLLIN : POLLOUT, err))
             return err->code;
         bytes = (struct str){bytes.ptr + n, bytes.len - n};
     }
     return TIDE_OK;
 }
 
-static enum tide_code receive(struct http_client *c, struct http_reply *r, struct tide_err *err)
+static enum tide_code receive_reply(struct http_client *c, struct http_reply *r, struct tide_err *err)
 {
     AUTO(mem_freep) char *room = mem_alloc(PIECE);
 
@@ -279,7 +279,7 @@ static enum tide_code receive(struct http_client *c, struct http_reply *r, struc
             return err->code;
         }
         if (step == TLS_CLOSED && r->state == REPLY_HEAD && !r->head.len)
-            return lose(c, 0, "", err);
+            return lose_connection(c, 0, "", err);
         if (step == TLS_CLOSED && http_reply_end(r, err)) {
             c->lost = HTTP_CUT;
             return err->code;
@@ -289,7 +289,7 @@ static enum tide_code receive(struct http_client *c, struct http_reply *r, struc
         if (step == TLS_DONE && used < n)
             r->stays = false; /* what comes behind the answer is nobody's */
         if ((step == TLS_WANTS_READ || step == TLS_WANTS_WRITE) &&
-            await(c, step == TLS_WANTS_WRITE ? POLLOUT : POLLIN, err))
+            await_socket(c, step == TLS_WANTS_WRITE ? POLLOUT : POLLIN, err))
             return err->code;
     }
     return TIDE_OK;
@@ -325,7 +325,7 @@ static enum tide_code receive_early(struct http_client *c, struct http_reply *r,
 {
     struct tide_err ignored = {0};
 
-    if (receive(c, r, &ignored)) {
+    if (receive_reply(c, r, &ignored)) {
         c->lost = HTTP_CUT;
         return err->code;
     }
@@ -346,7 +346,7 @@ static enum tide_code ask_server(struct http_client *c, const struct http_ask *a
     if (c->fd < 0 && connect_server(c, err))
         return err->code;
     if (!send_all(c, buf_view(&head), err) && !send_all(c, ask->body, err))
-        return receive(c, r, err);
+        return receive_reply(c, r, err);
     return c->lost == HTTP_CUT ? receive_early(c, r, err) : err->code;
 }
 
@@ -362,7 +362,7 @@ enum tide_code http_client_ask(struct http_client *c, const struct http_ask *ask
     c->lost = HTTP_NOT_LOST;
     code = ask_server(c, ask, ret, err);
     if (code || !ret->stays)
-        disconnect(c);
+        disconnect_client(c);
     *ret_lost = c->lost;
     return code;
 }

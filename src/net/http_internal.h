@@ -64,7 +64,7 @@ struct http_exchange {
 
 /* http_server.c */
 void http_connection_due(struct http_exchange *x, int64_t in_ms); /* 0: it owes nothing now */
-void http_listener_wake(struct http_listener *l);                 /* after a call that its thread has to hear of */
+void http_listener_wake(struct http_listener *l);                 /* after a call that its thread must notice */
 
 /* http_request.c: fills in the request. The status that refuses it, with why; 0: it may be looked at. */
 int http_read_head(struct http_exchange *x, const char *method, const char *version, const char **ret_why);

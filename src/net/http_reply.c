@@ -29,7 +29,7 @@ void http_reply_done(struct http_reply *r)
     buf_done(&r->line);
 }
 
-static enum tide_code refuse(struct tide_err *err, const char *why)
+static enum tide_code refuse_reply(struct tide_err *err, const char *why)
 {
     return tide_fail(err, TIDE_INVALID, "what answers there speaks no HTTP/1.1 that can be trusted: %s", why);
 }
@@ -70,7 +70,7 @@ struct str http_reply_field(const struct http_reply *r, const char *name)
     return nth_field(r, name, 0);
 }
 
-static bool says(struct str value, const char *word)
+static bool value_says(struct str value, const char *word)
 {
     return value.ptr && value.len == strlen(word) && strncasecmp(value.ptr, word, value.len) == 0;
 }
@@ -126,11 +126,11 @@ static enum tide_code choose_body(struct http_reply *r, struct tide_err *err)
 {
     struct str length = nth_field(r, "Content-Length", 0), coding = nth_field(r, "Transfer-Encoding", 0);
 
-    r->stays = r->stays && !says(nth_field(r, "Connection", 0), "close");
-    if (coding.ptr && (length.ptr || !says(coding, "chunked") || nth_field(r, "Transfer-Encoding", 1).ptr))
-        return refuse(err, "its Transfer-Encoding is none that is understood");
+    r->stays = r->stays && !value_says(nth_field(r, "Connection", 0), "close");
+    if (coding.ptr && (length.ptr || !value_says(coding, "chunked") || nth_field(r, "Transfer-Encoding", 1).ptr))
+        return refuse_reply(err, "its Transfer-Encoding is none that is understood");
     if (nth_field(r, "Content-Length", 1).ptr || (length.ptr && !read_length(length, &r->left)))
-        return refuse(err, "its Content-Length is not a length");
+        return refuse_reply(err, "its Content-Length is not a length");
     if (r->status == 204 || r->status == 304 || (length.ptr && !r->left))
         r->state = REPLY_OVER;
     else if (coding.ptr)
@@ -148,16 +148,16 @@ static enum tide_code end_head(struct http_reply *r, struct tide_err *err)
     struct str rest = buf_view(&r->head), line = next_line(&rest);
 
     if (!read_status(line, &r->status, &r->stays))
-        return refuse(err, "its first line is not a status line");
+        return refuse_reply(err, "its first line is not a status line");
     while (rest.len) {
         line = next_line(&rest);
         if (!is_field(line))
-            return refuse(err, "one of its fields is none");
+            return refuse_reply(err, "one of its fields is none");
     }
     if (r->status == 101)
-        return refuse(err, "it changes to another protocol");
+        return refuse_reply(err, "it changes to another protocol");
     if (r->status < 200 && ++r->passed > PASSED_MAX)
-        return refuse(err, "it only announces an answer");
+        return refuse_reply(err, "it only announces an answer");
     if (r->status < 200) { /* the answer itself is still to come */
         buf_clear(&r->head);
         return TIDE_OK;
@@ -167,7 +167,7 @@ static enum tide_code end_head(struct http_reply *r, struct tide_err *err)
 
 /* ---- bytes ---- */
 
-/* The first line must begin as one of HTTP does, at once: whoever answers something else may never end it. */
+/* The first line must begin as one of HTTP does, at once: a server that answers something else may never end it. */
 static bool may_be_http(const struct buf *head)
 {
     static const char begin[] = "HTTP/1.";
@@ -198,7 +198,7 @@ static enum tide_code feed_head(struct http_reply *r, struct str bytes, size_t *
         buf_add(&r->head, bytes.ptr + i, n < room ? n : room);
         i += n;
         if (!may_be_http(&r->head))
-            return refuse(err, "its first line is not a status line");
+            return refuse_reply(err, "its first line is not a status line");
         if (n > room)
             return tide_fail(err, TIDE_TOO_BIG, "the head of the answer has more than %zu bytes", r->head.max);
         blank = end ? blank_line(buf_view(&r->head)) : 0;
@@ -228,7 +228,7 @@ static enum tide_code take_body(struct http_reply *r, struct str bytes, struct t
                : TIDE_OK;
 }
 
-/* A line up to its end, kept in r->line; false: it goes on. */
+/* A line up to its end, kept in r->line; false: it continues. */
 static bool take_line(struct http_reply *r, struct str bytes, size_t *ret_used)
 {
     const char *end = memchr(bytes.ptr, '\n', bytes.len);
@@ -266,22 +266,22 @@ static enum tide_code feed_line(struct http_reply *r, struct str bytes, size_t *
     struct str line;
 
     if (!take_line(r, bytes, ret_used))
-        return r->line.failed ? refuse(err, "a chunk begins with a line that has no end") : TIDE_OK;
+        return r->line.failed ? refuse_reply(err, "a chunk begins with a line that has no end") : TIDE_OK;
     line = buf_view(&r->line);
     if (r->line.failed)
-        return refuse(err, "a line among its chunks is too long");
+        return refuse_reply(err, "a line among its chunks is too long");
     if (r->state == REPLY_CHUNK_END) {
         if (line.len)
-            return refuse(err, "a chunk is longer than it says");
+            return refuse_reply(err, "a chunk is longer than it says");
         r->state = REPLY_CHUNK_SIZE;
     } else if (r->state == REPLY_TRAILER) {
         if (line.len >= r->left)
-            return refuse(err, "what stands behind its last chunk has no end");
+            return refuse_reply(err, "what stands behind its last chunk has no end");
         r->left -= line.len;
         r->state = line.len ? REPLY_TRAILER : REPLY_OVER;
     } else {
         if (!read_size(line, &r->left))
-            return refuse(err, "a chunk has no size");
+            return refuse_reply(err, "a chunk has no size");
         r->state = r->left ? REPLY_CHUNK : REPLY_TRAILER;
         r->left = r->left ? r->left : TRAILER_MAX;
     }

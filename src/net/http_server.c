@@ -155,7 +155,7 @@ static void *on_target(void *arg, const char *target, struct MHD_Connection *con
     return x;
 }
 
-static void refuse(struct http_exchange *x, int status, const char *why)
+static void refuse_exchange(struct http_exchange *x, int status, const char *why)
 {
     const struct http_face *face = &x->listener->server->face;
     struct buf body = BUF_INIT(1024);
@@ -177,7 +177,7 @@ static enum MHD_Result begin_request(struct http_exchange *x, const char *method
     int status = http_read_head(x, method, version, &why);
 
     if (status) {
-        refuse(x, status, why);
+        refuse_exchange(x, status, why);
         return http_send(x);
     }
     x->begun = true;
@@ -187,7 +187,7 @@ static enum MHD_Result begin_request(struct http_exchange *x, const char *method
         return http_send(x);
     }
     if (http_is_too_big(&x->request)) {
-        refuse(x, 413, "the body is too big");
+        refuse_exchange(x, 413, "the body is too big");
         return http_send(x);
     }
     http_connection_due(x, x->listener->server->limits.body_ms);
@@ -221,7 +221,7 @@ static enum MHD_Result handle_request(struct http_exchange *x)
     x->step = HTTP_STEP_HANDLE;
     http_connection_due(x, 0);
     if (x->request.body.failed)
-        refuse(x, 413, "the body is too big");
+        refuse_exchange(x, 413, "the body is too big");
     else
         face->handle(face->arg, &x->request);
     pthread_mutex_lock(&x->mu);

@@ -32,7 +32,7 @@ enum tide_code listen_place_of(int fd, struct listen_place *ret, struct tide_err
 
 /*
  * Whose processes listen on a TCP port of this machine: true where all of them are this user's or the administrator's, as far as the
- * system tells. False: somebody else's, nobody's, or it does not tell.
+ * system reports. False: another user's, none, or not known.
  */
 bool listen_port_is_own(int port);
 

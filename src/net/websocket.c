@@ -120,7 +120,7 @@ struct websocket_loop {
     bool running, stopping;
 };
 
-static void wake(struct websocket_loop *loop)
+static void wake_loop(struct websocket_loop *loop)
 {
     uint64_t one = 1;
 
@@ -147,7 +147,7 @@ void websocket_release(struct websocket *ws)
 }
 
 /* With ws->mu held. The mailbox keeps it alive. */
-static void note(struct websocket *ws)
+static void note_change(struct websocket *ws)
 {
     struct websocket_loop *loop = ws->loop;
 
@@ -159,7 +159,7 @@ static void note(struct websocket *ws)
     ws->next_noted = loop->noted;
     loop->noted = ws;
     pthread_mutex_unlock(&loop->mu);
-    wake(loop);
+    wake_loop(loop);
 }
 
 bool websocket_send(struct websocket *ws, struct str text)
@@ -177,7 +177,7 @@ bool websocket_send(struct websocket *ws, struct str text)
         *ws->last = o;
         ws->last = &o->next;
         ws->unsent += o->len;
-        note(ws);
+        note_change(ws);
     }
     pthread_mutex_unlock(&ws->mu);
     if (!ok)
@@ -201,7 +201,7 @@ void websocket_close(struct websocket *ws, unsigned code, const char *reason)
     if (!ws->gone && !ws->close_code) {
         ws->close_code = code;
         snprintf(ws->close_reason, sizeof ws->close_reason, "%s", reason);
-        note(ws);
+        note_change(ws);
     }
     pthread_mutex_unlock(&ws->mu);
 }
@@ -286,7 +286,7 @@ static void on_message(wslay_event_context_ptr context, const struct wslay_event
         wslay.event_queue_close(context, WSLAY_CODE_UNSUPPORTED_DATA, (const uint8_t *)only_text, sizeof only_text - 1);
 }
 
-static void lose(struct websocket *ws)
+static void lose_peer(struct websocket *ws)
 {
     struct websocket_loop *loop = ws->loop;
 
@@ -301,17 +301,17 @@ static void lose(struct websocket *ws)
     websocket_release(ws);
 }
 
-static void drop(struct websocket *ws)
+static void drop_peer(struct websocket *ws)
 {
     *ws->before = ws->next;
     if (ws->next)
         ws->next->before = ws->before;
     epoll_ctl(ws->loop->epoll, EPOLL_CTL_DEL, ws->up.fd, NULL);
     wslay.event_context_free(ws->context);
-    lose(ws);
+    lose_peer(ws);
 }
 
-static void watch(struct websocket *ws, int how, bool also_write)
+static void watch_socket(struct websocket *ws, int how, bool also_write)
 {
     struct epoll_event e = {.events = EPOLLIN | (also_write ? EPOLLOUT : 0), .data.ptr = ws};
 
@@ -344,7 +344,7 @@ static void take_outgoing(struct websocket *ws)
 }
 
 /* Until the client closes, or has been silent for too long (ask_silent). */
-static bool leave(struct websocket *ws)
+static bool leave_socket(struct websocket *ws)
 {
     char dropped[4096];
     ssize_t n;
@@ -353,7 +353,7 @@ static bool leave(struct websocket *ws)
         ws->leaving = true;
         ws->heard_ms = monotonic_ms();
         shutdown(ws->up.fd, SHUT_WR);
-        watch(ws, EPOLL_CTL_MOD, false);
+        watch_socket(ws, EPOLL_CTL_MOD, false);
     }
     while ((n = recv(ws->up.fd, dropped, sizeof dropped, 0)) > 0)
         ;
@@ -361,24 +361,24 @@ static bool leave(struct websocket *ws)
 }
 
 /* What was read is answered, what is to be sent is sent; false: it is over. */
-static bool serve(struct websocket *ws, bool readable)
+static bool serve_socket(struct websocket *ws, bool readable)
 {
     if (ws->leaving)
-        return leave(ws);
+        return leave_socket(ws);
     if (readable)
         (void)wslay.event_recv(ws->context); /* one that broke the rules is told by which frame; `broken` is the rest */
     take_outgoing(ws);
     if (ws->broken || wslay.event_send(ws->context) != 0)
         return false;
     if (!wslay.event_want_read(ws->context) && !wslay.event_want_write(ws->context))
-        return leave(ws);
+        return leave_socket(ws);
     pthread_mutex_lock(&ws->mu);
     ws->unsent = wslay.event_get_queued_msg_length(ws->context);
     for (const struct outgoing *o = ws->first; o; o = o->next)
         ws->unsent += o->len;
     pthread_mutex_unlock(&ws->mu);
     if (wslay.event_want_write(ws->context) != ws->watches_write)
-        watch(ws, EPOLL_CTL_MOD, !ws->watches_write);
+        watch_socket(ws, EPOLL_CTL_MOD, !ws->watches_write);
     return true;
 }
 
@@ -401,7 +401,7 @@ static bool open_socket(struct websocket *ws)
     if (ws->next)
         ws->next->before = &ws->next;
     loop->list = ws;
-    watch(ws, EPOLL_CTL_ADD, false);
+    watch_socket(ws, EPOLL_CTL_ADD, false);
     return true;
 }
 
@@ -414,9 +414,9 @@ static void open_accepted(struct websocket_loop *loop, struct websocket *list)
         is_open = ws->up.handle && open_socket(ws);
         loop->face.opened(loop->face.arg, ws, ws->user);
         if (!is_open)
-            lose(ws);
-        else if (!serve(ws, ws->up.n_early > 0))
-            drop(ws);
+            lose_peer(ws);
+        else if (!serve_socket(ws, ws->up.n_early > 0))
+            drop_peer(ws);
     }
 }
 
@@ -440,8 +440,8 @@ static void read_mailbox(struct websocket_loop *loop)
         ws->noted = false;
         gone = ws->gone;
         pthread_mutex_unlock(&ws->mu);
-        if (!gone && !serve(ws, false))
-            drop(ws);
+        if (!gone && !serve_socket(ws, false))
+            drop_peer(ws);
         websocket_release(ws);
     }
 }
@@ -458,7 +458,7 @@ static int ask_silent(struct websocket_loop *loop)
 
         next = ws->next;
         if (left <= 0 && (ws->asked || ws->leaving)) {
-            drop(ws);
+            drop_peer(ws);
             continue;
         }
         if (left <= 0) {
@@ -467,8 +467,8 @@ static int ask_silent(struct websocket_loop *loop)
             ws->asked = true;
             left = loop->limits.ping_ms;
             wslay.event_queue_msg(ws->context, &ping);
-            if (!serve(ws, false)) {
-                drop(ws);
+            if (!serve_socket(ws, false)) {
+                drop_peer(ws);
                 continue;
             }
         }
@@ -503,8 +503,8 @@ static void say_goodbye(struct websocket_loop *loop)
     for (struct websocket *next, *ws = loop->list; ws; ws = next) {
         next = ws->next;
         wslay.event_queue_close(ws->context, WSLAY_CODE_GOING_AWAY, NULL, 0);
-        (void)serve(ws, false);
-        drop(ws);
+        (void)serve_socket(ws, false);
+        drop_peer(ws);
     }
 }
 
@@ -524,8 +524,8 @@ static void *run_loop(void *arg)
 
             if (!ws)
                 woken = true;
-            else if (!serve(ws, events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
-                drop(ws); /* none of the other events is of it: each has one */
+            else if (!serve_socket(ws, events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+                drop_peer(ws); /* none of the other events is of it: each has one */
         }
         if (woken)
             read_mailbox(loop);
@@ -567,7 +567,7 @@ void websocket_loop_stop(struct websocket_loop *loop)
     runs = loop->running;
     loop->running = false;
     pthread_mutex_unlock(&loop->mu);
-    wake(loop);
+    wake_loop(loop);
     if (runs)
         pthread_join(loop->thread, NULL);
 }
@@ -601,11 +601,11 @@ static void take_socket(void *arg, const struct http_upgraded *up)
     }
     pthread_mutex_unlock(&loop->mu);
     if (!too_late) {
-        wake(loop);
+        wake_loop(loop);
         return;
     }
     loop->face.opened(loop->face.arg, ws, ws->user);
-    lose(ws);
+    lose_peer(ws);
 }
 
 static enum tide_code start_loop(struct websocket_loop *loop, struct tide_err *err)

@@ -38,7 +38,7 @@ void websocket_loop_free(struct websocket_loop *loop);
 
 /* What is wrong with a request for an upgrade, and its status; NULL: nothing. */
 const char *websocket_refuses(const struct http_request *q, int *ret_status);
-/* Is it in the list of protocols that the client offers, which are separated by commas? *ret_rest: what it begins with `prefix` and goes on with. */
+/* Is it in the list of protocols that the client offers, which are separated by commas? *ret_rest: what it begins with `prefix` and continues with. */
 bool websocket_offers(const struct http_request *q, const char *protocol);
 struct str websocket_offered(const struct http_request *q, const char *prefix);
 

@@ -31,7 +31,7 @@
 #define ANSWER_MS 1000 /* no answer meanwhile counts as: not empty */
 #define END_MS 5000    /* a process that the kernel does not let go of is left to the guard */
 
-/* Signals are blocked, by whoever holds the lock of births. 0, or an errno. */
+/* Signals are blocked, by the thread that holds the lock of births. 0, or an errno. */
 static int make_guard(struct guard *g)
 {
     int pair[2], owner = (int)syscall(SYS_pidfd_open, getpid(), 0), errnum = errno;

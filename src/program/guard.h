@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process between a run and the programs that it starts, one for each run: made when the first program starts, ended
- * with the run. It is the parent of the programs and the subreaper of everything below them, so that several runs of one
- * process have each a tree of their own, and what a program leaves behind is found whatever became of the program.
+ * The process between a run and the programs that it starts, one for each run: created with the first program, ended with
+ * the run. It is the parent of the programs and the subreaper of all their descendants. So each of several runs in one
+ * process has a tree of its own, and processes that a program leaves behind are found after the program has ended.
  */
 #ifndef PROGRAM_GUARD_H
 #define PROGRAM_GUARD_H
@@ -16,8 +16,8 @@ struct guard {
     pthread_mutex_t lock; /* programs may be started by several threads */
     pid_t pid;            /* 0: there is none */
     int pidfd, socket;
-    uint32_t asked; /* number of the last question */
-    bool lost;      /* somebody killed it: what is left of its tree has to be looked for by the run's id */
+    uint32_t asked; /* number of the last request */
+    bool lost;      /* it was killed: what is left of its tree is found by the run's id */
 };
 
 #define GUARD_INIT                                                                                                     \
@@ -25,21 +25,21 @@ struct guard {
         .lock = PTHREAD_MUTEX_INITIALIZER, .pidfd = -1, .socket = -1                                                   \
     }
 
-/* True when nothing is below it, by the word of the kernel (a lost one cannot be asked: true). One without programs is empty. */
+/* True when the kernel reports that nothing is below it (a lost guard cannot be asked: true). One without programs is empty. */
 bool guard_is_empty(struct guard *g);
 
-/* Sends a signal to everything below it (0: only counts); how many were found, zombies not counted. */
+/* Sends a signal to everything below it (0: only counts). Returns how many processes were found, without zombies. */
 size_t guard_signal(struct guard *g, int number);
 
 /*
- * Kills everything below it, and it; returns when nothing is left, or after a few seconds when the kernel does not let go
- * of a process. The guard can be used again: the next program gets a new one. Takes one that was never used.
+ * Kills the guard and everything below it; returns when nothing is left, or after a few seconds if the kernel does not end a
+ * process. The guard can be used again: the next program gets a new process. Takes one that was never used.
  */
 void guard_end(struct guard *g);
 
 /*
- * Lets it go when no program runs: what programs put into sessions of their own works on, as nobody's child. For runs whose
- * programs may start something that is to stay; when the process of such a run is killed, that is ended like all else.
+ * Ends the guard alone, when no program runs: processes that left for a session of their own keep running and get another parent.
+ * For runs whose programs may start something that is to stay; if the process of such a run is killed, that is ended as well.
  */
 void guard_leave(struct guard *g);
 
@@ -48,16 +48,16 @@ void guard_leave(struct guard *g);
 struct proc_birth;
 
 /*
- * Has the program started at its gate; what is told of it comes out of *ret_report, whose closing says that its number is
- * not needed any more: until then it stays a zombie. 0, or an errno. The caller holds the lock of all births.
+ * Has the program started at its gate. *ret_report is the descriptor from which its events are read; the program stays a zombie
+ * until that is closed, so its pid is not used again. Returns 0 or an errno. The caller holds the lock of all births.
  */
 int guard_start(struct guard *g, const struct proc_birth *b, int *ret_report);
 
 enum guard_word { GUARD_SILENT, GUARD_STARTED, GUARD_FAILED, GUARD_STOPPED, GUARD_ENDED, GUARD_GONE };
 
 /*
- * The next thing that is told of a program: *ret_value is its pid, an errno, nothing, its status as of waitpid. Of one that
- * was started *ret_pidfd is the descriptor. With `wait` never GUARD_SILENT.
+ * Reads the next event of a program: *ret_value is its pid, an errno, nothing, or its status as of waitpid. When it was started,
+ * *ret_pidfd is its descriptor. With `wait` never GUARD_SILENT.
  */
 enum guard_word guard_hear(int report, bool wait, int *ret_value, int *ret_pidfd);
 

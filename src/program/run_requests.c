@@ -242,7 +242,8 @@ static void op_end(struct request *r)
     if (answer.state != TIDE_STEP_LATER)
         run_note_step(r->s, r->c->step, result.outcome != TIDE_OUTCOME_COMPLETED);
     run_step_over(r->c);
-    if (output.ptr != r->blob.ptr && answer.state == TIDE_STEP_STORED) { /* whoever asked prints what is stored */
+    if (output.ptr != r->blob.ptr &&
+        answer.state == TIDE_STEP_STORED) { /* the caller that asked prints what is stored */
         json_out_kbool(&r->o, STR("redacted"), true);
         tide_text_done(&answer.result);
         answer.result = (struct tide_text){mem_dup(buf_view(&json)), json.len};

@@ -14,7 +14,7 @@ struct session_program {
     const char *env;     /* names of variables it needs, "A,B"; NULL: none */
     const char *program; /* file that argv[0] means; NULL: found by session_program_check() */
     const char *digest;  /* of the file when it ran last; NULL: not known */
-    const char *stat;    /* and what tells that it is still that file; NULL or empty: nothing does */
+    const char *stat;    /* and by what it is known to be still that file; NULL or empty: not known */
     bool changed;
 };
 
@@ -34,7 +34,7 @@ enum tide_code session_program_from_log(struct session_program *p, tide_session 
     MUST_CHECK;
 
 /*
- * The one that was given goes on in `session`: it must be the one that ran there last (TIDE_INVALID), and goes on where and how
+ * The one that was given continues in `session`: it must be the one that ran there last (TIDE_INVALID), and continues where and how
  * that one ran. A command line that held a secret is known by what is recorded of it, and run as it was given.
  */
 enum tide_code session_program_match(struct session_program *p, tide_session *session, struct tide_err *err) MUST_CHECK;

@@ -26,13 +26,13 @@ struct supervised {
     int signals;                                            /* of capture_next_signal(): those that stop it; -1: none */
     void (*trouble)(void *arg, const struct tide_err *why); /* with the store, when it begins; NULL: it is over */
     void *arg;
-    bool degrade; /* what trouble with the store means to the run: goes on in memory, else it is held */
+    bool degrade; /* what trouble with the store means to the run: continues in memory, else it is held */
 };
 
 enum stop {
     STOP_NONE,
     STOP_LEFT,   /* the program has ended and left processes behind */
-    STOP_SIGNAL, /* we were told to stop */
+    STOP_SIGNAL, /* a signal asked us to stop */
     STOP_CANCEL, /* somebody cancelled the run */
     STOP_PARKED, /* the run waits */
     STOP_LOST,   /* the lease is somebody else's */
@@ -57,7 +57,7 @@ struct supervisor {
 
 enum tide_code supervisor_open(struct supervisor *s, const struct supervised *job, struct tide_err *err) MUST_CHECK;
 
-/* For struct tide_run_options: tells when trouble begins and is over; gives up when told to stop. */
+/* For struct tide_run_options: reports when the store begins to fail and when it works again; gives up when asked to stop. */
 int supervisor_trouble(void *supervisor, const struct tide_err *why, int64_t waited_ms);
 
 struct ending {

@@ -52,7 +52,7 @@ struct walk {
 
 static size_t walk_children(const struct walk *w, pid_t pid, int depth);
 
-/* By a descriptor that was opened before the look: whoever reaps the process meanwhile makes its number another's. */
+/* By a descriptor that was opened before the look: the process that reaps the process meanwhile makes its number another's. */
 static size_t visit_process(const struct walk *w, pid_t above, pid_t pid, int depth)
 {
     int fd = w->number ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;

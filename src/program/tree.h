@@ -18,7 +18,7 @@ size_t tree_group_size(pid_t group);
 
 /*
  * Ends what an earlier supervisor of this run left behind when it was killed: every process of ours that has the run's id
- * in its environment. Only for whoever holds the run and has not let its own program go yet. How many there were.
+ * in its environment. Only for the process that holds the run and has not started its own program yet. How many there were.
  */
 size_t tree_end_run(const char *run_id);
 

@@ -12,7 +12,7 @@
 #define HTTPS "https://"
 #define PIN "sha256//"
 
-static enum tide_code refuse(const char *text, const char *why, struct tide_err *err)
+static enum tide_code refuse_url(const char *text, const char *why, struct tide_err *err)
 {
     tide_fail(err, TIDE_INVALID, "'%.120s' is not the address of a server: %s", text, why);
     return tide_about(err, TIDE_SUBJECT_ARGUMENT, "server");
@@ -48,7 +48,7 @@ static bool is_port(struct str port)
 }
 
 /* "HOST:PORT", "[::1]:PORT", without the port too. */
-static enum tide_code split(struct arena *a, struct str at, struct remote_url *u, struct tide_err *err)
+static enum tide_code split_url(struct arena *a, struct str at, struct remote_url *u, struct tide_err *err)
 {
     const char *close = at.len && at.ptr[0] == '[' ? memchr(at.ptr, ']', at.len) : NULL;
     const char *colon = close ? close + 1 : memchr(at.ptr, ':', at.len);
@@ -58,8 +58,8 @@ static enum tide_code split(struct arena *a, struct str at, struct remote_url *u
 
     if (!is_host(host) || (!close && memchr(host.ptr, ':', host.len)) || (n < at.len && at.ptr[n] != ':') ||
         !is_port(port))
-        return refuse(u->text,
-                      "give " HTTPS "HOST:PORT, " HTTP "127.0.0.1:PORT or " UNIX "PATH, without a path behind it", err);
+        return refuse_url(
+            u->text, "give " HTTPS "HOST:PORT, " HTTP "127.0.0.1:PORT or " UNIX "PATH, without a path behind it", err);
     u->host = arena_dup(a, host).ptr;
     u->port = arena_dup(a, port).ptr;
     u->is_loopback = is_loopback(u->host);
@@ -103,16 +103,16 @@ enum tide_code remote_url_read(struct arena *a, const char *text, const char *pi
     *ret = (struct remote_url){.text = text, .host = "localhost", .port = "80"};
     if (str_starts(s, STR(UNIX))) {
         if (!text[strlen(UNIX)])
-            return refuse(text, "give the path of its socket: " UNIX "PATH", err);
+            return refuse_url(text, "give the path of its socket: " UNIX "PATH", err);
         ret->unix_path = text + strlen(UNIX);
         return take_pin(a, pin, ret, err);
     }
     ret->tls = str_starts(s, STR(HTTPS));
     if (!ret->tls && !str_starts(s, STR(HTTP)))
-        return refuse(text, "give " HTTPS "HOST:PORT, " HTTP "127.0.0.1:PORT or " UNIX "PATH", err);
+        return refuse_url(text, "give " HTTPS "HOST:PORT, " HTTP "127.0.0.1:PORT or " UNIX "PATH", err);
     s.ptr += ret->tls ? strlen(HTTPS) : strlen(HTTP);
     s.len -= ret->tls ? strlen(HTTPS) : strlen(HTTP);
     if (s.len && s.ptr[s.len - 1] == '/')
         s.len--;
-    return split(a, s, ret, err) ? err->code : take_pin(a, pin, ret, err);
+    return split_url(a, s, ret, err) ? err->code : take_pin(a, pin, ret, err);
 }

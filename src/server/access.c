@@ -120,7 +120,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 }
 
 /* With mu held. A file that cannot be read gives nobody access. */
-static void refresh(struct access *a)
+static void refresh_tokens(struct access *a)
 {
     struct stat now = {0};
     struct tide_err err;
@@ -147,7 +147,7 @@ bool access_check(struct access *a, struct str secret, struct caller *ret)
 
     digest_of(hash, secret);
     pthread_mutex_lock(&a->mu);
-    refresh(a);
+    refresh_tokens(a);
     for (size_t i = 0; i < a->list.n; i++)
         if (sodium_memcmp(hash, a->list.at[i].hash, DIGEST_SIZE) == 0 && caller_is_valid(&a->list.at[i].caller)) {
             *ret = a->list.at[i].caller;
@@ -165,7 +165,7 @@ bool access_holds(struct access *a, const struct caller *caller)
         return true; /* nobody's token */
     pthread_mutex_lock(&a->mu);
     if (monotonic_ms() >= a->looked_ms + LOOK_MS)
-        refresh(a);
+        refresh_tokens(a);
     for (size_t i = 0; i < a->list.n; i++)
         holds |= strcmp(a->list.at[i].caller.id, caller->id) == 0 && caller_is_valid(&a->list.at[i].caller);
     pthread_mutex_unlock(&a->mu);

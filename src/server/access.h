@@ -30,7 +30,7 @@ void scopes_list(unsigned scopes, const char *ret_words[6]); /* ended by NULL */
 #define ACCESS_NAME_SIZE 65
 #define ACCESS_SECRET_SIZE 56 /* "tide_" and 32 random bytes as base64 */
 
-/* Whoever asks: a token, or the server's own user on its unix socket. */
+/* The caller that asks: a token, or the server's own user on its unix socket. */
 struct caller {
     char name[ACCESS_NAME_SIZE]; /* of the token: [A-Za-z0-9_.-]; "local" on the unix socket */
     char id[17];                 /* of this very token: one that is revoked and made again has another */
@@ -64,7 +64,7 @@ enum tide_code access_revoke(const char *name, struct tide_err *err) MUST_CHECK;
 enum tide_code access_revoke_id(const char *id, struct tide_err *err) MUST_CHECK; /* this very token */
 
 /*
- * A token for whoever signs in with what `by` gave them: with no more scopes than `by` has, not longer than it, and it ends when `by` is
+ * A token for the caller that signs in with what `by` gave them: with no more scopes than `by` has, not longer than it, and it ends when `by` is
  * revoked or replaced. `name` NULL: one that is free. Those of sign-ins that have expired are removed. TIDE_BUSY: too many are signed in.
  */
 enum tide_code access_sign_in(const struct caller *by, const char *name, unsigned scopes, int64_t expires_ms,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever can read or write these files has every right: what others could is refused, and nothing follows a link. */
+/* The caller that can read or write these files has every right: what others could is refused, and nothing follows a link. */
 #include "server/access_file.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One run, from an order or from what is due to its end. It has begun when its event is on disk, not when a thread was started for it:
- * whoever asked is answered by that event, which a follower of the feed sees, or by the failure that came before it.
+ * the caller that asked is answered by that event, which a follower of the feed sees, or by the failure that came before it.
  */
 #include <stdio.h>
 
@@ -12,7 +12,7 @@
 #include "server/program_process.h"
 #include "server/runner_internal.h"
 
-/* ---- whoever asked -------------------------------------------------------------------------------------------------- */
+/* ---- the caller that asked -------------------------------------------------------------------------------------------------- */
 
 void active_release(struct active *a)
 {
@@ -111,7 +111,7 @@ static void publish_event(struct active *a, const struct streamed_event *event)
     feed_publish(a->runner->feed, FEED_TEXT, a->id, buf_view(&json));
 }
 
-/* The store cannot be written. What runs pauses until it can; what has not begun is refused: whoever asked is told, and asks again. */
+/* The store cannot be written. What runs pauses until it can; what has not begun is refused: the caller that asked is told, and asks again. */
 static void on_held(struct active *a)
 {
     struct tide_err err = {0};

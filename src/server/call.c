@@ -19,7 +19,7 @@
 
 /* ---- checking ---- */
 
-static enum tide_code refuse(struct tide_err *err, const char *name, const char *why)
+static enum tide_code refuse_parameter(struct tide_err *err, const char *name, const char *why)
 {
     return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, name, "%s", why);
 }
@@ -47,7 +47,7 @@ static enum tide_code check_int(const struct field *f, bool is_int, int64_t n, s
         snprintf(why, sizeof why, "must be a whole number from %lld to %lld", (long long)f->min, (long long)f->max);
     else
         snprintf(why, sizeof why, "must be a whole number from %lld on", (long long)f->min);
-    return refuse(err, f->name, why);
+    return refuse_parameter(err, f->name, why);
 }
 
 static enum tide_code check_text(struct arena *a, const struct field *f, struct str text, struct tide_err *err)
@@ -55,11 +55,11 @@ static enum tide_code check_text(struct arena *a, const struct field *f, struct 
     size_t at;
 
     if (!str_is_utf8(text, &at) || memchr(text.ptr, 0, text.len))
-        return refuse(err, f->name, "is not UTF-8 text");
+        return refuse_parameter(err, f->name, "is not UTF-8 text");
     if (f->type == FIELD_ID && !str_is_id(text))
-        return refuse(err, f->name, "must be an id: 1 to 64 of [A-Za-z0-9_-], not beginning with a dash");
+        return refuse_parameter(err, f->name, "must be an id: 1 to 64 of [A-Za-z0-9_-], not beginning with a dash");
     if (f->type == FIELD_WORD && !is_word(f->words, text))
-        return refuse(err, f->name, arena_printf(a, "must be one of: %s", f->words));
+        return refuse_parameter(err, f->name, arena_printf(a, "must be one of: %s", f->words));
     return TIDE_OK;
 }
 
@@ -78,14 +78,14 @@ static int check_query(void *arg, struct str name, struct str value)
     bool is_int = str_to_int64(value, &n);
 
     if (!f)
-        k->code =
-            refuse(k->err, arena_printf(k->c->arena, "%.*s", STR_ARG(name)), "is not a parameter of this address");
+        k->code = refuse_parameter(k->err, arena_printf(k->c->arena, "%.*s", STR_ARG(name)),
+                                   "is not a parameter of this address");
     else if (k->seen & (uint64_t)1 << (f - k->c->route->query))
-        k->code = refuse(k->err, f->name, "is given twice");
+        k->code = refuse_parameter(k->err, f->name, "is given twice");
     else if (f->type == FIELD_INT)
         k->code = check_int(f, is_int, n, k->err);
     else if (f->type == FIELD_BOOL && !str_eq(value, STR("true")) && !str_eq(value, STR("false")))
-        k->code = refuse(k->err, f->name, "must be true or false");
+        k->code = refuse_parameter(k->err, f->name, "must be true or false");
     else
         k->code = check_text(k->c->arena, f, value, k->err);
     k->seen |= f ? (uint64_t)1 << (f - k->c->route->query) : 0;
@@ -109,11 +109,11 @@ static enum tide_code check_texts(struct call *c, const struct field *f, const s
         if (settled && is_settled(t))
             continue;
         if (t->type != JSON_STRING || check_text(c->arena, f, json_text(c->arena, t), err))
-            return refuse(err, f->name,
-                          settled ? "must be a list of texts, or of objects with name and output"
-                                  : "must be a list of texts");
+            return refuse_parameter(err, f->name,
+                                    settled ? "must be a list of texts, or of objects with name and output"
+                                            : "must be a list of texts");
     }
-    return v->type == JSON_ARRAY ? TIDE_OK : refuse(err, f->name, "must be a list");
+    return v->type == JSON_ARRAY ? TIDE_OK : refuse_parameter(err, f->name, "must be a list");
 }
 
 static enum tide_code check_member(struct call *c, const struct field *f, const struct json *v, struct tide_err *err)
@@ -125,9 +125,10 @@ static enum tide_code check_member(struct call *c, const struct field *f, const 
     case FIELD_INT:
         return check_int(f, is_int, n, err);
     case FIELD_BOOL:
-        return v->type == JSON_TRUE || v->type == JSON_FALSE ? TIDE_OK : refuse(err, f->name, "must be true or false");
+        return v->type == JSON_TRUE || v->type == JSON_FALSE ? TIDE_OK
+                                                             : refuse_parameter(err, f->name, "must be true or false");
     case FIELD_OBJECT:
-        return v->type == JSON_OBJECT ? TIDE_OK : refuse(err, f->name, "must be an object");
+        return v->type == JSON_OBJECT ? TIDE_OK : refuse_parameter(err, f->name, "must be an object");
     case FIELD_ANY:
         return TIDE_OK;
     case FIELD_TEXTS:
@@ -136,10 +137,10 @@ static enum tide_code check_member(struct call *c, const struct field *f, const 
     case FIELD_POSITION:
         if (v->type == JSON_STRING)
             return check_text(c->arena, f, json_text(c->arena, v), err);
-        return is_int && n > 0 ? TIDE_OK : refuse(err, f->name, "must be a seq or the id of a checkpoint");
+        return is_int && n > 0 ? TIDE_OK : refuse_parameter(err, f->name, "must be a seq or the id of a checkpoint");
     default:
         return v->type == JSON_STRING ? check_text(c->arena, f, json_text(c->arena, v), err)
-                                      : refuse(err, f->name, "must be a text");
+                                      : refuse_parameter(err, f->name, "must be a text");
     }
 }
 
@@ -151,7 +152,7 @@ enum tide_code call_check_members(struct call *c, const struct field *table, con
         const struct field *f = field_find(table, name);
 
         if (!f)
-            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is not a member of this body");
+            return refuse_parameter(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is not a member of this body");
         if (m->type != JSON_NULL && check_member(c, f, m, err))
             return err->code;
     }
@@ -194,10 +195,10 @@ static enum tide_code check_required(struct call *c, struct tide_err *err)
 {
     for (const struct field *f = c->route->query; f && f->name; f++)
         if (f->required && !member(c, f->name) && !in_query(c, f->name).ptr)
-            return refuse(err, f->name, "is missing in the query");
+            return refuse_parameter(err, f->name, "is missing in the query");
     for (const struct field *f = c->route->body; f && f->name; f++)
         if (f->required && !member(c, f->name))
-            return refuse(err, f->name, "is missing in the body");
+            return refuse_parameter(err, f->name, "is missing in the body");
     return TIDE_OK;
 }
 
@@ -235,9 +236,9 @@ static enum tide_code take_params(struct call *c, struct tide_err *err)
         struct tide_err ignored;
 
         if (!m)
-            return refuse(err, name, "is missing in the payload");
+            return refuse_parameter(err, name, "is missing in the payload");
         if (check_member(c, &text, m, &ignored) || !json_text(c->arena, m).len)
-            return refuse(err, name, "must be a text that is not empty");
+            return refuse_parameter(err, name, "must be a text that is not empty");
         c->params[n] = arena_dup(c->arena, json_text(c->arena, m));
     }
     return TIDE_OK;
@@ -253,7 +254,8 @@ static enum tide_code check_payload(struct call *c, struct tide_err *err)
         if (is_param(c->route, name))
             continue;
         if (!f)
-            return refuse(err, arena_printf(c->arena, "%.*s", STR_ARG(name)), "is not a member of this payload");
+            return refuse_parameter(err, arena_printf(c->arena, "%.*s", STR_ARG(name)),
+                                    "is not a member of this payload");
         if (m->type != JSON_NULL && check_member(c, f, m, err))
             return err->code;
     }
@@ -639,7 +641,7 @@ static void digest_request(struct call *c)
 }
 
 /* The id of a request: its key, of this very token. */
-static enum tide_code identify(struct call *c, struct tide_err *err)
+static enum tide_code identify_request(struct call *c, struct tide_err *err)
 {
     unsigned char digest[DIGEST_SIZE];
     struct digest_state d;
@@ -661,7 +663,7 @@ static enum tide_code run_once(struct call *c, struct tide_err *err)
     struct idempotency *i = c->server->idempotency;
     enum claimed how = CLAIM_TAKEN;
     bool found = false;
-    enum tide_code code = identify(c, err);
+    enum tide_code code = identify_request(c, err);
 
     code = code ? code : idempotency_claim(i, c, &how, err);
     if (code && how != CLAIM_NEW)

@@ -72,7 +72,7 @@ static enum tide_code append_alone(struct call *c, const struct tide_new_event *
     return TIDE_OK;
 }
 
-/* Who appends it is known: whoever the data says it was is not. */
+/* Who appends it is known: the author that the data names is not. */
 static struct tide_new_event new_event(struct call *c)
 {
     const struct json *data = json_get(c->body, STR("data"));
@@ -120,7 +120,7 @@ static void on_appended(void *arg, enum tide_code code, int64_t seq)
     call_fail(c, &err);
 }
 
-static enum tide_code append(struct call *c, struct tide_err *err)
+static enum tide_code append_event(struct call *c, struct tide_err *err)
 {
     const struct tide_new_event event = new_event(c);
 
@@ -169,7 +169,7 @@ static const struct field prune_body[] = {
     {.name = NULL},
 };
 
-static enum tide_code prune(struct call *c, struct tide_err *err)
+static enum tide_code prune_checkpoints(struct call *c, struct tide_err *err)
 {
     tide_session *session;
     int64_t n = 0;
@@ -212,7 +212,7 @@ static enum tide_code preview_rollback(struct call *c, unsigned flags, struct ti
     return TIDE_OK;
 }
 
-static enum tide_code rollback(struct call *c, struct tide_err *err)
+static enum tide_code rollback_session(struct call *c, struct tide_err *err)
 {
     tide_session *session;
     AUTO(mem_freep) char *question = NULL;
@@ -276,7 +276,7 @@ static const struct field cancel_body[] = {
     {.name = NULL},
 };
 
-static enum tide_code cancel(struct call *c, struct tide_err *err)
+static enum tide_code cancel_session(struct call *c, struct tide_err *err)
 {
     tide_session *session;
     enum tide_cancelled how;
@@ -318,7 +318,7 @@ static enum tide_code list_queue(struct call *c, struct tide_err *err)
     return call_reply_page(c, &shape_message_page, &(struct message_page){{write_queue, &q}}, &q.code);
 }
 
-static enum tide_code withdraw(struct call *c, struct tide_err *err)
+static enum tide_code withdraw_message(struct call *c, struct tide_err *err)
 {
     tide_session *session;
     int64_t seq;
@@ -351,7 +351,7 @@ static const struct field trust_body[] = {
     {.name = NULL},
 };
 
-static enum tide_code trust(struct call *c, struct tide_err *err)
+static enum tide_code trust_session(struct call *c, struct tide_err *err)
 {
     tide_session *session;
     struct str shown = call_json(c, "would_run");
@@ -366,26 +366,27 @@ static enum tide_code trust(struct call *c, struct tide_err *err)
 #define ONE "/sessions/{id}"
 const struct route change_routes[] = {
     {HTTP_DELETE, ONE, "session.delete", SCOPE_ADMIN, delete_session, "delete it for good", .answer = &shape_deleted},
-    {HTTP_POST, ONE "/events", "event.append", SCOPE_WRITE, append, "append an event; it is on disk when this answers",
-     .body = append_body, .answer = &shape_appended, .status = 201},
+    {HTTP_POST, ONE "/events", "event.append", SCOPE_WRITE, append_event,
+     "append an event; it is on disk when this answers", .body = append_body, .answer = &shape_appended, .status = 201},
     {HTTP_POST, ONE "/checkpoints", "checkpoint.create", SCOPE_WRITE, checkpoint, "mark the state as of now",
      .body = checkpoint_body, .answer = &shape_saved, .status = 201},
     {HTTP_DELETE, ONE "/checkpoints/{checkpoint}", "checkpoint.delete", SCOPE_WRITE, delete_checkpoint,
      "delete a checkpoint", .status = 204},
-    {HTTP_POST, ONE "/prune", "checkpoint.prune", SCOPE_WRITE, prune, "delete all but the newest checkpoints",
-     .body = prune_body, .answer = &shape_pruned},
-    {HTTP_POST, ONE "/rollback", "session.rollback", SCOPE_WRITE, rollback, "make its content what it was",
+    {HTTP_POST, ONE "/prune", "checkpoint.prune", SCOPE_WRITE, prune_checkpoints,
+     "delete all but the newest checkpoints", .body = prune_body, .answer = &shape_pruned},
+    {HTTP_POST, ONE "/rollback", "session.rollback", SCOPE_WRITE, rollback_session, "make its content what it was",
      .body = rollback_body, .answer = &shape_rolled_back},
     {HTTP_POST, ONE "/fork", "session.fork", SCOPE_WRITE, fork_session, "begin another session with this one's past",
      .body = fork_body, .answer = &shape_forked, .status = 201},
-    {HTTP_POST, ONE "/cancel", "session.cancel", SCOPE_WRITE, cancel, "cancel its run, in any process",
+    {HTTP_POST, ONE "/cancel", "session.cancel", SCOPE_WRITE, cancel_session, "cancel its run, in any process",
      .body = cancel_body, .answer = &shape_cancelled},
     {HTTP_GET, ONE "/queue", "queue.list", SCOPE_READ, list_queue, "messages that no run has taken yet",
      .answer = &shape_message_page},
-    {HTTP_DELETE, ONE "/queue/{queue}", "queue.withdraw", SCOPE_WRITE, withdraw, "withdraw a message", .status = 204},
+    {HTTP_DELETE, ONE "/queue/{queue}", "queue.withdraw", SCOPE_WRITE, withdraw_message, "withdraw a message",
+     .status = 204},
     {HTTP_GET, ONE "/trust", "trust.show", SCOPE_READ, show_trust, "what would run, if a person trusted it",
      .answer = &shape_trust},
-    {HTTP_POST, ONE "/trust", "trust.give", SCOPE_ADMIN, trust, "trust it as GET showed it", .body = trust_body,
+    {HTTP_POST, ONE "/trust", "trust.give", SCOPE_ADMIN, trust_session, "trust it as GET showed it", .body = trust_body,
      .answer = &shape_trust},
     {.method = 0},
 };

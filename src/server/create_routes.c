@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Making sessions of every kind, and their runs. What can be refused is refused before there is a session; a run that does not begin
- * leaves none. What a request may start is in the settings (engine/server_settings.h): it names a profile, a path beneath a root, a
+ * leaves none. What a request may start is in the settings (engine/server_settings.h): it names a profile, a path below a root, a
  * model, and values; never an address, a key, a hook, a permission or a command line.
  */
 #include "engine/chat_session.h"
@@ -307,7 +307,7 @@ static bool is_listed(const char *words, const char *word)
     return false;
 }
 
-static enum tide_code create(struct call *c, struct tide_err *err)
+static enum tide_code create_session(struct call *c, struct tide_err *err)
 {
     const struct creation *how = creation_of(c);
 
@@ -387,7 +387,7 @@ static enum tide_code check_run_fields(struct call *c, enum tide_session_kind ki
 }
 
 /* By what the session is; one in which nothing ran yet becomes what is asked for. */
-static enum tide_code start(struct call *c, struct tide_err *err)
+static enum tide_code start_session(struct call *c, struct tide_err *err)
 {
     const struct tide_session_info *info;
     tide_session *session;
@@ -451,7 +451,7 @@ static const struct field cancel_body[] = {
     {.name = NULL},
 };
 
-/* This one and no other: one that began meanwhile goes on. */
+/* This one and no other: one that began meanwhile continues. */
 static enum tide_code cancel_run(struct call *c, struct tide_err *err)
 {
     AUTO(run_list_done) struct run_list list = {.at = NULL};
@@ -480,8 +480,8 @@ static const struct field update_body[] = {
     {.name = NULL},
 };
 
-/* An input: whoever runs the session goes on. */
-static enum tide_code update(struct call *c, struct tide_err *err)
+/* An input: the process that runs the session continues. */
+static enum tide_code update_session(struct call *c, struct tide_err *err)
 {
     AUTO(buf_done) struct buf body = BUF_INIT((size_t)1 << 20);
     struct json_out o = json_out_to(&body);
@@ -543,12 +543,12 @@ static enum tide_code show_startable(struct call *c, struct tide_err *err)
 }
 
 const struct route create_routes[] = {
-    {HTTP_POST, "/sessions", "session.create", SCOPE_WRITE, create,
+    {HTTP_POST, "/sessions", "session.create", SCOPE_WRITE, create_session,
      "make a session, and start what the settings name; it is on disk when this answers", .body = create_body,
      .answer = &shape_started, .status = 201},
-    {HTTP_PATCH, ONE, "session.update", SCOPE_WRITE, update, "change its title, agent, task or metadata",
+    {HTTP_PATCH, ONE, "session.update", SCOPE_WRITE, update_session, "change its title, agent, task or metadata",
      .body = update_body, .answer = &shape_appended},
-    {HTTP_POST, ONE "/runs", "run.start", SCOPE_RUN, start, "start its next run, as the settings name it",
+    {HTTP_POST, ONE "/runs", "run.start", SCOPE_RUN, start_session, "start its next run, as the settings name it",
      .body = run_body, .answer = &shape_started, .status = 202},
     {HTTP_GET, ONE "/runs", "run.list", SCOPE_READ, list_runs, "its runs, oldest first", runs_query,
      .answer = &shape_runs},

@@ -99,7 +99,7 @@ static void drop_number(struct feed *f, struct follower *first, int64_t number)
         }
 }
 
-static void look(struct feed *f)
+static void look_at_store(struct feed *f)
 {
     feed_read_new(f);
     f->read_ms = monotonic_ms();
@@ -107,7 +107,7 @@ static void look(struct feed *f)
 
 static void tell_end(struct feed *f, struct feed_end_of_all *end)
 {
-    look(f);
+    look_at_store(f);
     pthread_mutex_lock(&f->mu);
     *end = (struct feed_end_of_all){f->position, true};
     pthread_cond_broadcast(&f->told);
@@ -199,7 +199,7 @@ static void *run_feed(void *arg)
         f->more = false;
         if (f->trouble || (changed && f->now_ms >= f->read_ms + GATHER_MS)) {
             changed = 0;
-            look(f);
+            look_at_store(f);
         }
         if (f->n_behind)
             each_follower(f, feed_catch_up, NULL);
@@ -287,7 +287,7 @@ static char **copy_list(const char *const *from)
     return copy;
 }
 
-/* The feed itself looks: what it has not handed to anybody yet is older than whoever comes now. */
+/* The feed itself looks: what it has not handed to anybody yet is older than a follower that comes now. */
 static enum tide_code find_end_of_all(struct feed *f, int64_t *ret, struct tide_err *err)
 {
     struct feed_end_of_all end = {0, false};
@@ -319,7 +319,7 @@ static enum tide_code find_end_of_session(struct feed *f, const char *id, int64_
     return TIDE_OK;
 }
 
-/* Whoever follows from now on misses nothing that happens once this is answered. A snapshot is as of when it is made. */
+/* The caller that follows from now on misses nothing that happens once this is answered. A snapshot is as of when it is made. */
 static enum tide_code find_begin(struct feed *f, const struct follow *what, int64_t *ret, struct tide_err *err)
 {
     *ret = what->after;

@@ -256,7 +256,7 @@ struct reading {
     bool stopped; /* it has no room */
 };
 
-/* Whoever followed it already follows one that was deleted and made anew, or was faster than the feed: it is looked at. */
+/* The caller that followed it already follows one that was deleted and made anew, or was faster than the feed: it is looked at. */
 static void doubt_session(struct feed *f, struct follower *first)
 {
     for (struct follower *one = first; one; one = one->next) {
@@ -497,7 +497,7 @@ static bool catch_up_all(struct feed *f, struct follower *one, bool *ret_done, e
     return true;
 }
 
-/* A page of it. What it has got then is all there was, or it goes on in the next round. */
+/* A page of it. What it has got then is all there was, or it continues in the next round. */
 void feed_catch_up(struct feed *f, struct follower *one, void *ignored)
 {
     enum tide_code code = TIDE_OK;

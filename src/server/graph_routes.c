@@ -19,26 +19,26 @@ static const struct field graph_body[] = {
     {.name = NULL},
 };
 
-static enum tide_code parse(struct call *c, const char *name, tide_graph **ret, struct tide_err *err)
+static enum tide_code parse_graph(struct call *c, const char *name, tide_graph **ret, struct tide_err *err)
 {
     return graph_text_read(call_json(c, name), NULL, NULL, NULL, ret, err)
                ? tide_about(err, TIDE_SUBJECT_ARGUMENT, name)
                : TIDE_OK;
 }
 
-static enum tide_code upload(struct call *c, struct tide_err *err)
+static enum tide_code upload_graph(struct call *c, struct tide_err *err)
 {
     AUTO(graph_freep) tide_graph *graph = NULL;
     char id[TIDE_ID_SIZE];
 
-    if (parse(c, "graph", &graph, err) || stored_graph_put(c->server->store, graph, id, err))
+    if (parse_graph(c, "graph", &graph, err) || stored_graph_put(c->server->store, graph, id, err))
         return err->code;
     call_field(c, "Location", arena_printf(c->arena, API_ROOT "/graphs/%s", tide_graph_digest(graph)));
     call_reply(c, &shape_graph_stored, &(struct stored_graph){.digest = tide_graph_digest(graph), .session_id = id});
     return TIDE_OK;
 }
 
-static enum tide_code check(struct call *c, struct tide_err *err)
+static enum tide_code check_graph(struct call *c, struct tide_err *err)
 {
     AUTO(check_report_done) struct check_report r = {.file = ""};
     AUTO(graph_freep) tide_graph *graph = NULL;
@@ -73,14 +73,14 @@ static void write_stored(struct json_out *o, void *arg)
     l->code = stored_graph_list(l->c->server->store, put_stored, l, l->err);
 }
 
-static enum tide_code list(struct call *c, struct tide_err *err)
+static enum tide_code list_graphs(struct call *c, struct tide_err *err)
 {
     struct listing l = {.c = c, .err = err};
 
     return call_reply_page(c, &shape_stored_graphs, &(struct graphs_listed){{write_stored, &l}}, &l.code);
 }
 
-static enum tide_code show(struct call *c, struct tide_err *err)
+static enum tide_code show_graph(struct call *c, struct tide_err *err)
 {
     AUTO(graph_freep) tide_graph *graph = NULL;
     struct buf body = BUF_INIT(ANSWER_MAX);
@@ -113,7 +113,7 @@ static enum tide_code take_version(struct call *c, const char *name, const char 
     if (!call_json(c, name).len == !digest)
         return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, name, "or '%s' is needed, and not both",
                             digest_name);
-    return digest ? stored_graph_load(c->server->store, digest, ret, err) : parse(c, name, ret, err);
+    return digest ? stored_graph_load(c->server->store, digest, ret, err) : parse_graph(c, name, ret, err);
 }
 
 static enum tide_code diff(struct call *c, struct tide_err *err)
@@ -158,15 +158,15 @@ static enum tide_code show_view(struct call *c, struct tide_err *err)
 }
 
 const struct route graph_routes[] = {
-    {HTTP_POST, "/graphs", "graph.upload", SCOPE_ADMIN, upload, "store a graph, under its digest", .body = graph_body,
-     .answer = &shape_graph_stored, .status = 201},
-    {HTTP_POST, "/graphs/check", "graph.check", SCOPE_READ, check, "everything that is wrong with a graph",
+    {HTTP_POST, "/graphs", "graph.upload", SCOPE_ADMIN, upload_graph, "store a graph, under its digest",
+     .body = graph_body, .answer = &shape_graph_stored, .status = 201},
+    {HTTP_POST, "/graphs/check", "graph.check", SCOPE_READ, check_graph, "everything that is wrong with a graph",
      .body = graph_body, .answer = &shape_graph_check},
     {HTTP_POST, "/graphs/diff", "graph.diff", SCOPE_READ, diff, "two versions of a graph, node by node",
      .body = diff_body, .answer = &shape_graph_diff},
-    {HTTP_GET, "/graphs", "graph.list", SCOPE_READ, list, "graphs that were uploaded, newest first",
+    {HTTP_GET, "/graphs", "graph.list", SCOPE_READ, list_graphs, "graphs that were uploaded, newest first",
      .answer = &shape_stored_graphs},
-    {HTTP_GET, "/graphs/{digest}", "graph.get", SCOPE_READ, show, "one of them, as it is stored with a run",
+    {HTTP_GET, "/graphs/{digest}", "graph.get", SCOPE_READ, show_graph, "one of them, as it is stored with a run",
      .type = "application/json"},
     {HTTP_GET, "/sessions/{id}/graph", "session.graph", SCOPE_READ, show_view,
      "the graph that it runs, and where that stands", view_query, .answer = &shape_graph_view},

@@ -7,7 +7,7 @@
  *   {"id":…,"at":0}                                          forgotten: it was refused
  *
  * A line that was cut by a crash is left out: nobody was told of it. Of a line only its place is kept in memory. Lines are synced
- * by whoever waits first, for all that wait. The file is written anew when it is opened, when most of it is old, and when a sync has
+ * by the request that waits first, for all that wait. The file is written anew when it is opened, when most of it is old, and when a sync has
  * failed: what was written since the last good one may be lost, whatever a read shows. Until that is done no key is taken.
  */
 #include "server/idempotency.h"
@@ -142,7 +142,7 @@ static void set_line(struct idempotency *i, struct entry *e, off_t at, size_t le
 
 /* ---- what is old ---- */
 
-static void forget(struct idempotency *i, struct map_entry *m)
+static void forget_request(struct idempotency *i, struct map_entry *m)
 {
     struct entry *e = m->value;
 
@@ -159,7 +159,7 @@ static void forget_old(struct idempotency *i, int64_t now_ms)
 
         if (e->stage == STAGE_RUNS || e->at_ms + KEPT_MS > now_ms)
             return;
-        forget(i, m);
+        forget_request(i, m);
         m = map_next(&i->entries, NULL);
     }
 }
@@ -199,7 +199,7 @@ static void use_new_lines(struct idempotency *i, off_t end)
 }
 
 /* Only what counts, in a file that takes the place of the other. */
-static enum tide_code rewrite(struct idempotency *i, struct tide_err *err)
+static enum tide_code rewrite_journal(struct idempotency *i, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
     enum tide_code code;
@@ -229,7 +229,7 @@ static enum tide_code rewrite(struct idempotency *i, struct tide_err *err)
 }
 
 /* After a failed sync; with mu held. */
-static enum tide_code mend(struct idempotency *i, struct tide_err *err)
+static enum tide_code mend_journal(struct idempotency *i, struct tide_err *err)
 {
     int64_t now = monotonic_ms();
 
@@ -238,7 +238,7 @@ static enum tide_code mend(struct idempotency *i, struct tide_err *err)
     if (i->syncing || now < i->tried_ms + MEND_MS)
         return tide_fail_errno(err, i->failed, "note the request");
     i->tried_ms = now;
-    return rewrite(i, err);
+    return rewrite_journal(i, err);
 }
 
 /* ---- opening ---- */
@@ -258,7 +258,7 @@ static void read_line(struct idempotency *i, struct arena *a, struct str line, o
     m = map_find(&i->entries, id);
     if (at_ms + KEPT_MS <= now_ms) {
         if (m)
-            forget(i, m);
+            forget_request(i, m);
         return;
     }
     e = m ? m->value : mem_zero(sizeof *e);
@@ -302,7 +302,7 @@ static enum tide_code open_journal(struct idempotency *i, struct tide_err *err)
         return tide_fail(err, TIDE_DENIED, "'%s' can be read or written by others: remove it", i->path);
     if (flock(i->fd, LOCK_EX | LOCK_NB))
         return tide_fail(err, TIDE_HELD, "another server serves this store: end it first");
-    return read_journal(i, err) ? err->code : rewrite(i, err);
+    return read_journal(i, err) ? err->code : rewrite_journal(i, err);
 }
 
 enum tide_code idempotency_open(const char *store_url, struct idempotency **ret, struct tide_err *err)
@@ -378,7 +378,7 @@ static enum tide_code begin_entry(struct idempotency *i, struct call *c, enum cl
     int64_t now_ms = wall_ms();
     off_t at;
 
-    if (mend(i, err))
+    if (mend_journal(i, err))
         return err->code;
     forget_old(i, now_ms);
     if (i->entries.live >= REQUESTS_MAX)
@@ -396,13 +396,13 @@ static enum tide_code begin_entry(struct idempotency *i, struct call *c, enum cl
     return sync_lines(i, err);
 }
 
-static enum tide_code claim(struct idempotency *i, struct call *c, enum claimed *ret, struct tide_err *err)
+static enum tide_code claim_key(struct idempotency *i, struct call *c, enum claimed *ret, struct tide_err *err)
 {
     struct map_entry *m = map_find(&i->entries, str_from(c->request.id));
     struct entry *e = m ? m->value : NULL;
 
     if (e && e->stage != STAGE_RUNS && e->at_ms + KEPT_MS <= wall_ms()) {
-        forget(i, m);
+        forget_request(i, m);
         e = NULL;
     }
     *ret = CLAIM_TAKEN;
@@ -414,7 +414,7 @@ static enum tide_code claim(struct idempotency *i, struct call *c, enum claimed 
     if (e->stage == STAGE_ANSWERED)
         return answer_again(i, c, e, err);
     if (e->stage == STAGE_BEGUN) {
-        if (mend(i, err)) /* that it was begun has to be on disk */
+        if (mend_journal(i, err)) /* that it was begun has to be on disk */
             return err->code;
         e->stage = STAGE_RUNS;
         *ret = CLAIM_AGAIN;
@@ -430,7 +430,7 @@ enum tide_code idempotency_claim(struct idempotency *i, struct call *c, enum cla
     enum tide_code code;
 
     pthread_mutex_lock(&i->mu);
-    code = claim(i, c, ret, err);
+    code = claim_key(i, c, ret, err);
     pthread_mutex_unlock(&i->mu);
     return code;
 }
@@ -472,7 +472,7 @@ static void forget_entry(struct idempotency *i, struct call *c)
     put_line(&line, c->request.id, "", 0, NULL);
     (void)!write_line(i, buf_view(&line), &at, &ignored); /* if it is not there, the log is asked next time */
     if (m)
-        forget(i, m);
+        forget_request(i, m);
 }
 
 static void answer_waiting(struct call *list, const struct answer *answer)
@@ -514,7 +514,7 @@ void idempotency_end(struct idempotency *i, struct call *c, int status, const ch
         e->stage = STAGE_BEGUN;
         log_write(TIDE_LOG_WARN, "an answer could not be kept", log_text("error", err.msg));
     }
-    if (i->end > REWRITE_BYTES && i->live < i->end / 4 && !i->syncing && rewrite(i, &err))
+    if (i->end > REWRITE_BYTES && i->live < i->end / 4 && !i->syncing && rewrite_journal(i, &err))
         log_write(TIDE_LOG_WARN, "the journal of requests stays long", log_text("error", err.msg));
     pthread_mutex_unlock(&i->mu);
     answer_waiting(waiting, &answer);

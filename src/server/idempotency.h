@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests with an Idempotency-Key: each is carried out once, and whoever repeats it gets the first answer. A key belongs to the token
+ * Requests with an Idempotency-Key: each is carried out once, and the caller that repeats it gets the first answer. A key belongs to the token
  * that sent it, and is kept for a day, across restarts.
  *
  *   begun (on disk) ─► the effect, whose event names the request ─► answer (on disk) ─► sent

@@ -29,7 +29,7 @@ static const struct route *route_of(enum tide_action action)
 }
 
 /* Of what is read, arguments are for people: the address alone is the link. */
-static bool takes(struct arena *a, const struct route *r, struct str arguments)
+static bool route_takes(struct arena *a, const struct route *r, struct str arguments)
 {
     struct json *v;
 
@@ -52,7 +52,7 @@ const char *link_of(struct arena *a, const struct tide_next *next)
     const char *id = r ? strstr(r->path, "{id}") : NULL;
     size_t before = id ? (size_t)(id - r->path) : r ? strlen(r->path) : 0;
 
-    if (!r || !takes(a, r, arguments))
+    if (!r || !route_takes(a, r, arguments))
         return NULL;
     if (r->method == HTTP_GET || str_eq(arguments, STR("{}")))
         arguments = STR("");

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static enum tide_code add(struct listeners *l, int fd, bool shared, struct tide_err *err)
+static enum tide_code add_listener(struct listeners *l, int fd, bool shared, struct tide_err *err)
 {
     struct listener *one = &l->at[l->n];
 
@@ -21,9 +21,9 @@ static enum tide_code add_own(struct listeners *l, const struct listen_options *
 {
     int fd;
 
-    if (opt->address && (listen_bind_tcp(opt->address, opt->port, &fd, err) || add(l, fd, false, err)))
+    if (opt->address && (listen_bind_tcp(opt->address, opt->port, &fd, err) || add_listener(l, fd, false, err)))
         return err->code;
-    if (opt->unix_path && (listen_bind_unix(opt->unix_path, &fd, err) || add(l, fd, false, err)))
+    if (opt->unix_path && (listen_bind_unix(opt->unix_path, &fd, err) || add_listener(l, fd, false, err)))
         return err->code;
     return TIDE_OK;
 }
@@ -40,13 +40,13 @@ static enum tide_code add_given(struct listeners *l, const struct listen_options
                 err, TIDE_INVALID,
                 "socket %zu%s%s of the service manager does not listen: it needs ListenStream= and Accept=no", i + 1,
                 s->name[0] ? ", " : "", s->name);
-        if (add(l, s->fd, true, err))
+        if (add_listener(l, s->fd, true, err))
             return tide_wrap(err, "socket %zu of the service manager", i + 1);
     }
     return TIDE_OK;
 }
 
-/* Whoever sits on the way would read every token. */
+/* The person who sits on the way would read every token. */
 static enum tide_code check_places(const struct listeners *l, struct tide_err *err)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -96,7 +96,7 @@ static const char *with_port(const struct listeners *l, struct arena *a, const c
     return usual ? arena_printf(a, "%s%s", before, name) : arena_printf(a, "%s%s:%d", before, name, port);
 }
 
-static size_t count(const char *const *list)
+static size_t count_names(const char *const *list)
 {
     size_t n = 0;
 
@@ -110,10 +110,10 @@ static void make_lists(struct listeners *l, const struct listen_options *opt)
 {
     static const char *const local[] = {"127.0.0.1", "localhost", "[::1]"};
     const char *scheme = l->tls ? "https://" : "http://";
-    size_t hosts = count(opt->hosts), n = 0, m = 0, max = (l->n + 1) * (4 + hosts) + hosts + 1;
+    size_t hosts = count_names(opt->hosts), n = 0, m = 0, max = (l->n + 1) * (4 + hosts) + hosts + 1;
 
     l->hosts = arena_zero(&l->arena, max * sizeof *l->hosts);
-    l->origins = arena_zero(&l->arena, (max + count(opt->origins)) * sizeof *l->origins);
+    l->origins = arena_zero(&l->arena, (max + count_names(opt->origins)) * sizeof *l->origins);
     for (size_t i = 0; i < l->n; i++) {
         const struct listen_place *at = &l->at[i].place;
 
@@ -131,7 +131,7 @@ static void make_lists(struct listeners *l, const struct listen_options *opt)
         l->hosts[n++] = opt->hosts[i];
         l->origins[m++] = arena_printf(&l->arena, "%s%s", scheme, opt->hosts[i]);
     }
-    for (size_t i = 0; i < count(opt->origins); i++)
+    for (size_t i = 0; i < count_names(opt->origins); i++)
         l->origins[m++] = opt->origins[i];
 }
 

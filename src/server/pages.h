@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that are a page of a list: its rows are written as they are read, and behind them how to go on. */
+/* Answers that are a page of a list: its rows are written as they are read, and behind them how to continue. */
 #ifndef SERVER_PAGES_H
 #define SERVER_PAGES_H
 

@@ -191,7 +191,7 @@ static const struct field message_fields[] = {
     {.name = NULL},
 };
 
-static enum tide_code refuse(struct tide_err *err, const char *name, const char *why)
+static enum tide_code refuse_member(struct tide_err *err, const char *name, const char *why)
 {
     return tide_fail_of(err, TIDE_INVALID, TIDE_SUBJECT_ARGUMENT, name, "%s", why);
 }
@@ -201,7 +201,7 @@ static enum tide_code take_id(struct request *r, const struct json *id, struct t
     int64_t n;
 
     if (!id || !(id->type == JSON_STRING || json_int(id, &n)) || id->raw.len > ID_MAX)
-        return refuse(err, "id", "must be a text or a whole number, of at most 128 bytes");
+        return refuse_member(err, "id", "must be a text or a whole number, of at most 128 bytes");
     r->id = json_source(id);
     return TIDE_OK;
 }
@@ -224,7 +224,7 @@ static enum tide_code take_message(struct request *r, const struct json *v, stru
         return err->code;
     for (const struct field *f = message_fields; f->name; f++)
         if (f->required && !given(v, f->name))
-            return refuse(err, f->name, "is missing in the message");
+            return refuse_member(err, f->name, "is missing in the message");
     r->action = json_text(&r->arena, given(v, "action"));
     c->body = given(v, "payload");
     if (key)

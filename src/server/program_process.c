@@ -266,7 +266,7 @@ enum tide_code program_process_run(const struct program_process *p, struct tide_
             close(request);
         return tide_fail(err, TIDE_BUSY, "no process could be started: try again later");
     }
-    ended = await_process(p->stop, pid, &status); /* else it goes on without us */
+    ended = await_process(p->stop, pid, &status); /* else it continues without us */
     if (ended)
         code = read_report(p, request, err);
     close(request);

@@ -10,7 +10,7 @@
 struct program_process {
     const char *session_id;
     const struct runner_options *runner;
-    const struct program_order *program; /* that begins; NULL: the session goes on, as `ask` and `message` say */
+    const struct program_order *program; /* that begins; NULL: the session continues, as `ask` and `message` say */
     const struct resume_request *ask;
     const char *message;
     struct str memory; /* of a graph: values, a JSON object, in no argument; empty: none */

@@ -20,7 +20,7 @@ static struct str next_segment(struct str *rest)
 }
 
 /* Segment by segment: what is escaped in one stays in it, and an empty one, "." or ".." is no parameter. */
-static bool matches(struct arena *a, const char *pattern, struct str path, struct str ret[ROUTE_PARAMS])
+static bool path_matches(struct arena *a, const char *pattern, struct str path, struct str ret[ROUTE_PARAMS])
 {
     struct str left = str_from(pattern);
     size_t n = 0;
@@ -50,7 +50,7 @@ const struct route *route_find(struct arena *a, struct str path, enum http_metho
     *ret_methods = 0;
     for (size_t i = 0; route_tables[i]; i++)
         for (const struct route *r = route_tables[i]; r->method; r++) {
-            if (!matches(a, r->path, r->flags & ROUTE_AT_ROOT ? path : below, ret_params))
+            if (!path_matches(a, r->path, r->flags & ROUTE_AT_ROOT ? path : below, ret_params))
                 continue;
             if (r->method == method || (method == HTTP_HEAD && r->method == HTTP_GET))
                 return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What makes a session go on: messages, answers, a resume. Each is answered when what was asked for is on disk: the message is queued
+ * What makes a session continue: messages, answers, a resume. Each is answered when what was asked for is on disk: the message is queued
  * or taken, the run has begun; with `wait` when it waits or has ended. A run that could not begin is the answer's error. The token of
  * a wait is in the answer to the request that parked the run, and nowhere else.
  */
@@ -151,7 +151,7 @@ static enum tide_code queue_and_resume(struct call *c, struct order *order, stru
     return TIDE_OK;
 }
 
-static enum tide_code send(struct call *c, struct tide_err *err)
+static enum tide_code send_to_session(struct call *c, struct tide_err *err)
 {
     tide_session *session;
     const struct tide_session_info *info;
@@ -176,7 +176,7 @@ static enum tide_code send(struct call *c, struct tide_err *err)
         return queue_and_resume(c, &order, err);
     if (runner_run(c->server->runner, &order, answer_begun, c, err) == TIDE_OK)
         return TIDE_OK;
-    if (order.expect_seq && err->code == TIDE_HELD) /* whoever runs it is about to change it */
+    if (order.expect_seq && err->code == TIDE_HELD) /* the process that runs it is about to change it */
         return err->code;
     return err->code == TIDE_HELD || err->code == TIDE_BUSY ? only_queue(c, err) : err->code;
 }
@@ -218,7 +218,7 @@ static const struct field resume_body[] = {
     {.name = NULL},
 };
 
-/* Whoever may write may not answer by that, unless the token of the wait says so; and whoever may answer does nothing else. */
+/* The caller that may write may not answer by that, unless the token of the wait says so; and the caller that may answer does nothing else. */
 static enum tide_code may_answer(struct call *c, tide_session *session, const struct order *o, struct tide_err *err)
 {
     if (!o->input && !(c->caller.scopes & SCOPE_WRITE))
@@ -312,7 +312,7 @@ static enum tide_code reply_plan(struct call *c, const struct order *o, struct t
     return TIDE_OK;
 }
 
-static enum tide_code resume(struct call *c, struct tide_err *err)
+static enum tide_code resume_by_request(struct call *c, struct tide_err *err)
 {
     AUTO(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
     tide_session *session = NULL;
@@ -349,12 +349,13 @@ static enum tide_code resume(struct call *c, struct tide_err *err)
 
 #define ONE "/sessions/{id}"
 const struct route run_routes[] = {
-    {HTTP_POST, ONE "/messages", "message.send", SCOPE_WRITE, send,
+    {HTTP_POST, ONE "/messages", "message.send", SCOPE_WRITE, send_to_session,
      "send a message: the run continues with it, or it is queued for the process that runs the session",
      .body = message_body, .answer = &shape_accepted, .status = 202},
-    {HTTP_POST, ONE "/resume", "session.resume", SCOPE_WRITE, resume, "continue what was interrupted, failed or waits",
-     .body = resume_body, .answer = &shape_accepted, .status = 202, .dry_run = &shape_plan},
-    {HTTP_POST, ONE "/answer", "session.answer", SCOPE_ANSWER, resume, "answer what it waits for", .body = answer_body,
-     .answer = &shape_accepted, .status = 202},
+    {HTTP_POST, ONE "/resume", "session.resume", SCOPE_WRITE, resume_by_request,
+     "continue what was interrupted, failed or waits", .body = resume_body, .answer = &shape_accepted, .status = 202,
+     .dry_run = &shape_plan},
+    {HTTP_POST, ONE "/answer", "session.answer", SCOPE_ANSWER, resume_by_request, "answer what it waits for",
+     .body = answer_body, .answer = &shape_accepted, .status = 202},
     {.method = 0},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a request that makes a session go on is answered, for the routes that do so. */
+/* How a request that makes a session continue is answered, for the routes that do so. */
 #ifndef SERVER_RUN_ROUTES_H
 #define SERVER_RUN_ROUTES_H
 

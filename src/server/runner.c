@@ -46,7 +46,7 @@ void runner_leave_place(struct runner *r, struct active *a, bool failed)
 struct look {
     enum tide_session_kind kind;
     int64_t last_seq;
-    bool resumable, held; /* held: by whoever runs it */
+    bool resumable, held; /* held: by the process that runs it */
     char *task;           /* "": none */
 };
 
@@ -206,7 +206,7 @@ static enum tide_code may_wait(struct runner *r, const struct active *a, struct 
     return TIDE_OK;
 }
 
-/* Its run has ended on disk, and what ran it is about to leave: whoever saw that end may go on at once. With mu held. */
+/* Its run has ended on disk, and what ran it is about to leave: the caller that saw that end may continue at once. With mu held. */
 static void await_leaving(struct runner *r, const char *id)
 {
     const struct timespec until = monotonic_after(LEAVING_MS);
@@ -251,7 +251,7 @@ enum tide_code runner_run(struct runner *r, const struct order *order, begun_fn 
         active_release(a);
         return code;
     }
-    runner_give_places(r); /* whoever asked may have been answered by now */
+    runner_give_places(r); /* the caller that asked may have been answered by now */
     wake_fd_signal(r->wake);
     return TIDE_OK;
 }
@@ -349,7 +349,7 @@ enum tide_code runner_start(struct runner *r, struct tide_err *err)
     return r->running ? TIDE_OK : tide_fail(err, TIDE_BUSY, "no thread could be started");
 }
 
-/* Programs go on by themselves: only chats and graphs are asked. */
+/* Programs continue by themselves: only chats and graphs are asked. */
 static void ask_to_park(struct runner *r)
 {
     for (struct active *a = r->list; a; a = a->next) {

@@ -4,7 +4,7 @@
  * (fair_line.h). A resume, an answer or a start that finds no place waits a while for its turn, then it is refused (TIDE_BUSY); a message is
  * queued in its session, which is due then. Chats and graphs run on that thread; a program runs in a process
  * of its own with its own lease (`tidemark resume`), which outlives this one, and the thread waits for its end. What is due, and
- * what was cut, goes on by itself as the settings say.
+ * what was cut, continues by itself as the settings say.
  */
 #ifndef SERVER_RUNNER_H
 #define SERVER_RUNNER_H
@@ -53,7 +53,7 @@ struct order {
     bool until_parked;                   /* `fn` is called when it waits or has ended: with the token of its wait */
     int64_t expect_seq;                  /* TIDE_CONFLICT when its turn comes and this is not its last event; 0: any */
     int64_t queue_max;                   /* of a message that is queued: it is refused where so many are; 0: no limit */
-    const struct program_order *program; /* it begins; NULL: the session goes on */
+    const struct program_order *program; /* it begins; NULL: the session continues */
     const struct graph_order *graph;     /* the same, with `memory` */
     const char *message;                 /* text; NULL: it is resumed */
     const char *input;                   /* an answer: JSON; NULL: none */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is due, and what was cut, goes on by itself: the scheduler's jobs are runs that wait for their turn like all others. */
+/* What is due, and what was cut, continues by itself: the scheduler's jobs are runs that wait for their turn like all others. */
 #include <limits.h>
 #include <poll.h>
 

@@ -75,7 +75,7 @@ struct active *active_new(struct runner *r, const char *id);
 void active_take_order(struct active *a, const struct order *o); /* what was asked for; everything is copied */
 void active_release(struct active *a);                           /* by one of its holders; the last one frees it */
 
-/* Answers whoever asked, if nobody has yet. */
+/* Answers the caller that asked, if nobody has yet. */
 void active_answer(struct active *a, const struct begun *begun, const struct tide_err *err);
 bool active_is_awaited(struct active *a);
 

@@ -142,7 +142,7 @@ static bool check_body_type(struct http_request *q, const struct route *route)
                                                         : "the body must be application/json");
 }
 
-/* Whoever asks needs no token: the route says so. */
+/* The caller that asks needs no token: the route says so. */
 static bool is_open(struct http_request *q)
 {
     struct str params[ROUTE_PARAMS];
@@ -157,7 +157,7 @@ static void answer_http(struct call *c, int status, const char *type, struct buf
     http_answer(c->http, status, type, body, c->extra);
 }
 
-static bool begin(void *arg, struct http_request *q)
+static bool begin_request(void *arg, struct http_request *q)
 {
     struct server *s = arg;
     struct call *c = arena_zero(&q->arena, sizeof *c);
@@ -188,7 +188,7 @@ static void run_call(void *arg)
     call_run(arg);
 }
 
-static void handle(void *arg, struct http_request *q)
+static void handle_request(void *arg, struct http_request *q)
 {
     struct server *s = arg;
 
@@ -203,7 +203,7 @@ static void over(void *arg, struct http_request *q)
     (void)q;
 }
 
-static void refuse(void *arg, struct http_request *q, int status, const char *why)
+static void refuse_request(void *arg, struct http_request *q, int status, const char *why)
 {
     (void)arg;
     answer_problem(q, status, status == 413 || status == 431 ? TIDE_TOO_BIG : TIDE_INVALID,
@@ -229,7 +229,7 @@ enum tide_code server_new(const struct server_options *opt, struct server **ret,
 
 enum tide_code server_start(struct server *s, tide_store *store, struct tide_err *err)
 {
-    struct http_face face = {s, begin, handle, over, refuse};
+    struct http_face face = {s, begin_request, handle_request, over, refuse_request};
 
     if (access_open(&s->access, err) || idempotency_open(s->opt.runs.url, &s->idempotency, err))
         return err->code;

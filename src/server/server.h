@@ -61,7 +61,7 @@ enum server_stopped server_stop(struct server *s);
 /* Where a browser opens the console, "http://127.0.0.1:7007/"; NULL: by no address of this server. */
 const char *server_console_url(const struct server *s, struct arena *a);
 
-/* Whether requests are still worked on: asks for it, and tells whether what was asked the last time has happened. */
+/* Whether requests are still worked on: asks for it, and returns whether the last request of this kind has been answered. */
 bool server_beat(struct server *s);
 
 #endif

@@ -441,7 +441,7 @@ static const struct field inspect_query[] = {
     {.name = NULL},
 };
 
-static enum tide_code inspect(struct call *c, struct tide_err *err)
+static enum tide_code inspect_session(struct call *c, struct tide_err *err)
 {
     tide_session *session;
     struct inspection i;
@@ -485,7 +485,7 @@ const struct route session_routes[] = {
      "read every event and check the chain", .answer = &shape_verification},
     {HTTP_GET, "/sessions/{id}/checkpoints", "checkpoint.list", SCOPE_READ, list_checkpoints, "list its checkpoints",
      checkpoints_query, .answer = &shape_checkpoints},
-    {HTTP_GET, "/sessions/{id}/checkpoints/{checkpoint}", "checkpoint.inspect", SCOPE_READ, inspect,
+    {HTTP_GET, "/sessions/{id}/checkpoints/{checkpoint}", "checkpoint.inspect", SCOPE_READ, inspect_session,
      "a checkpoint and the state that it promises", inspect_query, .answer = &shape_inspection},
     {.method = 0},
 };

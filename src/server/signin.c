@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only digests of codes are kept, and compared in constant time. What was used or is over stays known for a while, so that whoever comes
+ * Only digests of codes are kept, and compared in constant time. What was used or is over stays known for a while, so that the caller that comes
  * late learns that, and not that there never was such a code.
  */
 #include "server/signin.h"

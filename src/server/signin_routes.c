@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signing in: whoever has a token, or is the server's own user, gets a code; whoever has the code gets a token of its own, once. A page
+ * Signing in: the process that has a token, or is the server's own user, gets a code; the process that has the code gets a token of its own, once. A page
  * gets the code in the fragment of its address, which is sent to nobody. Nothing secret is in a URL that is sent, or stored: an answer
  * that is repeated is without it.
  */
@@ -125,7 +125,7 @@ static enum tide_code sign_in(struct call *c, struct tide_err *err)
     return TIDE_OK;
 }
 
-/* ---- whoever asks ---- */
+/* ---- the caller that asks ---- */
 
 /* The token that commands of this user have is not a page's to end. */
 static enum tide_code is_own_token(struct call *c, bool *ret, struct tide_err *err)

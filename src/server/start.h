@@ -14,7 +14,7 @@ enum tide_code need_scope(const struct call *c, enum scope scope, struct tide_er
 enum tide_code start_settings(struct call *c, struct server_settings *ret, struct tide_err *err) MUST_CHECK;
 
 /*
- * The graph that `graph` (a path beneath a root) or `graph_digest` (one that was uploaded, which needs SCOPE_ADMIN) names, tide_graph_free() it; and what the
+ * The graph that `graph` (a path below a root) or `graph_digest` (one that was uploaded, which needs SCOPE_ADMIN) names, tide_graph_free() it; and what the
  * runner needs of it, in the call's arena. NULL: the request names none.
  */
 enum tide_code start_graph_named(struct call *c, const char *digest, tide_graph **ret, struct graph_order *ret_order,

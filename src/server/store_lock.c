@@ -38,7 +38,7 @@ static enum tide_code lock_path(const char *url, char *ret, size_t size, struct 
     return TIDE_OK;
 }
 
-static enum tide_code refuse(int fd, const char *url, struct tide_err *err)
+static enum tide_code refuse_second(int fd, const char *url, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf text = BUF_INIT(NOTE_MAX);
@@ -69,7 +69,7 @@ enum tide_code store_lock_take(const char *url, struct store_lock **ret, struct 
         return tide_fail_file(err, errno, "open", path);
     failed = fcntl(fd, F_OFD_SETLK, &all) ? errno : 0;
     if (failed == EAGAIN || failed == EACCES)
-        (void)!refuse(fd, url, err);
+        (void)!refuse_second(fd, url, err);
     else if (failed)
         tide_fail_file(err, failed, "lock", path);
     if (failed) {
@@ -93,7 +93,7 @@ void store_lock_note(struct store_lock *lock, const char *address)
     json_out_kstr(&o, STR("address"), str_from(address));
     json_out_end(&o, '}');
     buf_add_char(&text, '\n');
-    /* One write, for whoever reads it now; on a full disk nobody is named, and the lock holds. */
+    /* One write, for the process that reads it now; on a full disk nobody is named, and the lock holds. */
     if (pwrite(lock->fd, text.ptr, text.len, 0) == (ssize_t)text.len)
         (void)!ftruncate(lock->fd, (off_t)text.len);
 }

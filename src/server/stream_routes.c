@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Server-sent events: the feed of a session or of all, as text. `id:` is the seq or the position, so a reader that comes back with its
- * last one (Last-Event-ID, or ?after=) goes on where it was. What has no id is kept nowhere. A reader that does not read is cut off: it
+ * last one (Last-Event-ID, or ?after=) continues where it was. What has no id is kept nowhere. A reader that does not read is cut off: it
  * has its position, and nothing was kept for it.
  */
 #include <stdio.h>
@@ -115,7 +115,7 @@ static const struct field all_query[] = {
     {.name = NULL},
 };
 
-static enum tide_code follow(struct call *c, const char *session_id, struct tide_err *err)
+static enum tide_code follow_events(struct call *c, const char *session_id, struct tide_err *err)
 {
     struct follow what = {.session_id = session_id,
                           .after = call_int(c, "after", -1),
@@ -154,12 +154,12 @@ static enum tide_code follow_session(struct call *c, struct tide_err *err)
     if (call_session(c, TIDE_SESSION_READ, &session, err))
         return err->code; /* there is none: said before the stream begins */
     call_close_session(c);
-    return follow(c, c->params[0].ptr, err);
+    return follow_events(c, c->params[0].ptr, err);
 }
 
 static enum tide_code follow_all(struct call *c, struct tide_err *err)
 {
-    return follow(c, NULL, err);
+    return follow_events(c, NULL, err);
 }
 
 const struct route stream_routes[] = {

@@ -108,7 +108,7 @@ static size_t pending(void *arg)
 /* ---- the list of a peer ---- */
 
 /* With its lock held. */
-static struct subscription **find(struct subscriptions *list, const char *name)
+static struct subscription **find_subscription(struct subscriptions *list, const char *name)
 {
     struct subscription **at = &list->first;
 
@@ -136,7 +136,7 @@ static void end_subscription(struct subscription *s)
     struct subscription **at;
 
     pthread_mutex_lock(&list->mu);
-    at = find(list, s->name);
+    at = find_subscription(list, s->name);
     *at = s->next;
     list->n--;
     pthread_mutex_unlock(&list->mu);
@@ -203,7 +203,7 @@ static enum tide_code add_subscription(struct call *c, const char *name, struct 
     snprintf(s->name, sizeof s->name, "%s", name);
     s->peer = p;
     pthread_mutex_lock(&list->mu);
-    if (*find(list, name))
+    if (*find_subscription(list, name))
         code = tide_fail_of(err, TIDE_EXISTS, TIDE_SUBJECT_ARGUMENT, "session_id",
                             "is followed by this connection already: unsubscribe first");
     else if (list->n >= SUBSCRIPTIONS_MAX)
@@ -241,21 +241,21 @@ static enum tide_code read_follow(struct call *c, struct follow *ret, struct tid
     return tide_session_open(c->server->store, ret->session_id, TIDE_SESSION_WHOLE, &c->session, err);
 }
 
-/* Whoever wanted it to end before it had begun could not tell the feed. */
+/* The person who wanted it to end before it had begun could not tell the feed. */
 static bool ended_meanwhile(struct subscriptions *list, const char *name, int64_t number)
 {
     const struct subscription *s;
     bool ended;
 
     pthread_mutex_lock(&list->mu);
-    s = *find(list, name);
+    s = *find_subscription(list, name);
     ended = list->closed || (s && s->number == number && s->leaves);
     pthread_mutex_unlock(&list->mu);
     return ended;
 }
 
 /* The acknowledgement goes out before the first notification can. From then on the call is gone, and the peer is kept by us. */
-static void join(struct call *c, struct subscription *s, struct follower *one, int64_t number)
+static void join_feed(struct call *c, struct subscription *s, struct follower *one, int64_t number)
 {
     struct peer *p = s->peer;
     struct subscriptions *list = peer_subscriptions(p);
@@ -274,7 +274,7 @@ static void join(struct call *c, struct subscription *s, struct follower *one, i
     peer_release(p);
 }
 
-static enum tide_code subscribe(struct call *c, struct tide_err *err)
+static enum tide_code subscribe_peer(struct call *c, struct tide_err *err)
 {
     struct follower_face face = {.send = send_item, .has_room = has_room, .dropped = dropped, .pending = pending};
     struct subscription *s = NULL;
@@ -289,7 +289,7 @@ static enum tide_code subscribe(struct call *c, struct tide_err *err)
         end_subscription(s);
         return err->code;
     }
-    join(c, s, one, number);
+    join_feed(c, s, one, number);
     return TIDE_OK;
 }
 
@@ -301,7 +301,7 @@ static const struct field unsubscribe_body[] = {
 };
 
 /* Answered when nothing more can come. */
-static enum tide_code unsubscribe(struct call *c, struct tide_err *err)
+static enum tide_code unsubscribe_peer(struct call *c, struct tide_err *err)
 {
     const char *session = call_text(c, "session_id"), *name = session ? session : ALL;
     struct subscriptions *list = peer_subscriptions(peer_of(c));
@@ -311,7 +311,7 @@ static enum tide_code unsubscribe(struct call *c, struct tide_err *err)
 
     session = arena_text(c->arena, session);
     pthread_mutex_lock(&list->mu);
-    s = *find(list, name);
+    s = *find_subscription(list, name);
     if (s && s->number && !s->leaves) {
         number = s->number;
         s->leaves = c;
@@ -323,7 +323,7 @@ static enum tide_code unsubscribe(struct call *c, struct tide_err *err)
     return tide_fail_of(err, TIDE_NOT_FOUND, TIDE_SUBJECT_ARGUMENT, "session_id", "is not followed by this connection");
 }
 
-static enum tide_code ping(struct call *c, struct tide_err *err)
+static enum tide_code answer_ping(struct call *c, struct tide_err *err)
 {
     (void)err;
     call_reply_nothing(c);
@@ -334,15 +334,15 @@ const struct route peer_routes[] = {
     {.path = "",
      .action = "subscribe",
      .scope = SCOPE_READ,
-     .run = subscribe,
+     .run = subscribe_peer,
      .help = "follow a session, or all",
      .body = subscribe_body},
     {.path = "",
      .action = "unsubscribe",
      .scope = SCOPE_READ,
-     .run = unsubscribe,
+     .run = unsubscribe_peer,
      .help = "end a subscription",
      .body = unsubscribe_body},
-    {.path = "", .action = "ping", .scope = SCOPE_READ, .run = ping, .help = "whether the other end answers"},
+    {.path = "", .action = "ping", .scope = SCOPE_READ, .run = answer_ping, .help = "whether the other end answers"},
     {.action = NULL},
 };

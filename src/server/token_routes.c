@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tokens of this server. The file is what counts: what is changed here or by `tidemark access` holds from the next request on, and
- * streams of a token that is gone end within a second. Whoever asks has every scope, so a token never makes one that may do more.
+ * streams of a token that is gone end within a second. The caller that asks has every scope, so a token never makes one that may do more.
  */
 #include "base/clock.h"
 #include "server/access_view.h"

@@ -39,7 +39,7 @@ static void recover_into(struct json_out *o, void *arg)
     r->code = tide_store_recover(r->c->server->store, r->flags, put_found, r, &r->report.summary.recovery, r->err);
 }
 
-static enum tide_code recover(struct call *c, unsigned flags, struct tide_err *err)
+static enum tide_code recover_store(struct call *c, unsigned flags, struct tide_err *err)
 {
     struct recovering r = {.c = c, .flags = flags, .err = err};
     struct buf body = BUF_INIT(ANSWER_MAX);
@@ -58,12 +58,12 @@ static enum tide_code recover(struct call *c, unsigned flags, struct tide_err *e
 
 static enum tide_code show_recovery(struct call *c, struct tide_err *err)
 {
-    return recover(c, TIDE_RECOVER_DRY_RUN | TIDE_RECOVER_ALL, err);
+    return recover_store(c, TIDE_RECOVER_DRY_RUN | TIDE_RECOVER_ALL, err);
 }
 
-static enum tide_code sweep(struct call *c, struct tide_err *err)
+static enum tide_code sweep_store(struct call *c, struct tide_err *err)
 {
-    return recover(c, 0, err);
+    return recover_store(c, 0, err);
 }
 
 /* ---- the doctor ---- */
@@ -107,7 +107,7 @@ const struct route transfer_routes[] = {
      .status = 201, .flags = ROUTE_BYTES_IN},
     {HTTP_GET, "/recovery", "store.recovery", SCOPE_READ, show_recovery,
      "what recovery would record now, and what could be resumed", .answer = &shape_recovery_report},
-    {HTTP_POST, "/recovery", "store.recover", SCOPE_WRITE, sweep,
+    {HTTP_POST, "/recovery", "store.recover", SCOPE_WRITE, sweep_store,
      "record what happened to sessions while nobody was there", .answer = &shape_recovery_report},
     {HTTP_GET, "/doctor", "store.doctor", SCOPE_ADMIN, examine_store, "check that everything works",
      .answer = &shape_doctor},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits for somebody: a new token for its wait, and the answer of whoever has the token and nothing else. That route needs no
- * token of this server: the one of the wait, in the body, is the right to give this one answer. Whoever guesses is slowed down.
+ * What waits for somebody: a new token for its wait, and the answer of a client that has the token and nothing else. That route needs no
+ * token of this server: the one of the wait, in the body, is the right to give this one answer. The person who guesses is slowed down.
  */
 #include "engine/resume.h"
 #include "engine/shapes.h"
@@ -29,7 +29,7 @@ static void reply_token(struct call *c, tide_session *session, const char *token
     call_reply(c, &shape_token, &result);
 }
 
-static enum tide_code rotate(struct call *c, struct tide_err *err)
+static enum tide_code rotate_token(struct call *c, struct tide_err *err)
 {
     tide_session *session = NULL;
     char token[TIDE_TOKEN_SIZE];
@@ -42,7 +42,7 @@ static enum tide_code rotate(struct call *c, struct tide_err *err)
     return TIDE_OK;
 }
 
-/* ---- the answer of whoever has the token ---- */
+/* ---- the answer of a client that has the token ---- */
 
 static const struct field answer_body[] = {
     {.name = "session_id", .type = FIELD_ID, .help = "the session that waits", .required = true},
@@ -52,7 +52,7 @@ static const struct field answer_body[] = {
     {.name = NULL},
 };
 
-/* Whoever has no token learns nothing, not even whether there is such a session. */
+/* A client that has no token learns nothing, not even whether there is such a session. */
 static enum tide_code check_token(struct call *c, tide_session **ret, struct tide_err *err)
 {
     enum tide_code code = call_session(c, TIDE_SESSION_READ, ret, err);
@@ -92,7 +92,7 @@ static enum tide_code answer_wait(struct call *c, struct tide_err *err)
 }
 
 const struct route wait_routes[] = {
-    {HTTP_POST, "/sessions/{id}/token", "wait.rotate", SCOPE_ANSWER, rotate,
+    {HTTP_POST, "/sessions/{id}/token", "wait.rotate", SCOPE_ANSWER, rotate_token,
      "a new token for its wait, shown once; a wait whose token lapsed is opened again", .body = token_body,
      .answer = &shape_token},
     {HTTP_POST, "/waits/answer", "wait.answer", SCOPE_NONE, answer_wait, "answer one wait with its token and no other",

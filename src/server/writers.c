@@ -58,7 +58,7 @@ static void unlink_kept(struct writers *w, struct writer *one)
     w->kept--;
 }
 
-static void forget(struct writers *w, struct writer *one)
+static void forget_writer(struct writers *w, struct writer *one)
 {
     map_remove(&w->map, str_from(one->id));
     tide_session_close(one->session);
@@ -67,7 +67,7 @@ static void forget(struct writers *w, struct writer *one)
 }
 
 /* Nothing of it is under way: it is kept while there is room. */
-static void keep(struct writers *w, struct writer *one)
+static void keep_writer(struct writers *w, struct writer *one)
 {
     if (one->alone || one->under_way)
         return;
@@ -76,7 +76,7 @@ static void keep(struct writers *w, struct writer *one)
         return;
     }
     if (!one->session) {
-        forget(w, one);
+        forget_writer(w, one);
         return;
     }
     one->older = w->newest;
@@ -86,12 +86,12 @@ static void keep(struct writers *w, struct writer *one)
         struct writer *last = w->oldest;
 
         unlink_kept(w, last);
-        forget(w, last);
+        forget_writer(w, last);
     }
 }
 
 /* Waits until it is free for this; `alone`: until nothing of it is under way. */
-static struct writer *use(struct writers *w, const char *id, bool alone)
+static struct writer *use_writer(struct writers *w, const char *id, bool alone)
 {
     struct writer *one = map_get(&w->map, str_from(id));
 
@@ -119,7 +119,7 @@ void writers_enter(struct writers *w, const char *id)
     tide_session *session;
 
     pthread_mutex_lock(&w->mu);
-    one = use(w, id, true);
+    one = use_writer(w, id, true);
     one->alone = true;
     session = one->session;
     one->session = NULL;
@@ -136,7 +136,7 @@ void writers_leave(struct writers *w, const char *id)
     one = map_get(&w->map, str_from(id));
     INVARIANT(one && one->alone && !one->session);
     one->alone = false;
-    keep(w, one);
+    keep_writer(w, one);
     pthread_mutex_unlock(&w->mu);
 }
 
@@ -156,7 +156,7 @@ static void take_done(struct writers *w, const struct tide_completion *done, siz
         w->under_way--;
         a->writer->under_way--;
         a->writer->failed |= done[i].code != TIDE_OK;
-        keep(w, a->writer);
+        keep_writer(w, a->writer);
         free(a);
     }
     pthread_mutex_unlock(&w->mu);
@@ -181,8 +181,8 @@ static void *run_writers(void *arg)
 }
 
 /* One at a time for a session. A handle that has failed is of no use any more. */
-static enum tide_code submit(struct writers *w, struct writer *one, const struct tide_new_event *event,
-                             struct appending *a, bool anew, struct tide_err *err)
+static enum tide_code submit_event(struct writers *w, struct writer *one, const struct tide_new_event *event,
+                                   struct appending *a, bool anew, struct tide_err *err)
 {
     if (anew) {
         tide_session_close(one->session);
@@ -195,7 +195,7 @@ static enum tide_code submit(struct writers *w, struct writer *one, const struct
 }
 
 /* With mu held. Counted before it is queued: its end may come at once. */
-static enum tide_code begin(struct writers *w, struct writer *one, bool *ret_anew, struct tide_err *err)
+static enum tide_code begin_append(struct writers *w, struct writer *one, bool *ret_anew, struct tide_err *err)
 {
     if (!w->running)
         w->running = thread_start(&w->thread, run_writers, w);
@@ -211,7 +211,7 @@ static enum tide_code begin(struct writers *w, struct writer *one, bool *ret_ane
 }
 
 /* With mu held. */
-static void settle(struct writers *w, struct writer *one, enum tide_code code)
+static void settle_append(struct writers *w, struct writer *one, enum tide_code code)
 {
     one->alone = false;
     if (code) {
@@ -221,7 +221,7 @@ static void settle(struct writers *w, struct writer *one, enum tide_code code)
     }
     if (one->under_way && one->waiting)
         pthread_cond_broadcast(&one->free);
-    keep(w, one);
+    keep_writer(w, one);
 }
 
 enum tide_code writers_append(struct writers *w, const char *id, const struct tide_new_event *event, appended_fn *fn,
@@ -233,16 +233,16 @@ enum tide_code writers_append(struct writers *w, const char *id, const struct ti
     bool anew = false;
 
     pthread_mutex_lock(&w->mu);
-    one = use(w, id, false);
+    one = use_writer(w, id, false);
     *a = (struct appending){one, fn, arg};
-    code = begin(w, one, &anew, err);
+    code = begin_append(w, one, &anew, err);
     if (!code) {
         pthread_mutex_unlock(&w->mu);
-        code = submit(w, one, event, a, anew, err);
+        code = submit_event(w, one, event, a, anew, err);
         pthread_mutex_lock(&w->mu);
-        settle(w, one, code);
+        settle_append(w, one, code);
     } else {
-        keep(w, one);
+        keep_writer(w, one);
     }
     pthread_mutex_unlock(&w->mu);
     if (code)
@@ -276,7 +276,7 @@ void writers_free(struct writers *w)
         struct writer *one = w->newest;
 
         unlink_kept(w, one);
-        forget(w, one);
+        forget_writer(w, one);
     }
     INVARIANT(!map_next(&w->map, NULL));
     map_done(&w->map, NULL);

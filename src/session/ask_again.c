@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asking again what was answered with no. The content goes back to before the answer, and a run that continues the chain
- * waits at the same question, with a new token: nothing is run, and a plain answer goes on from there. It can be done while
+ * waits at the same question, with a new token: nothing is run, and a plain answer continues from there. It can be done while
  * nothing that came after the answer may depend on it; the ledger knows (struct denied).
  *
  * Two appends. The run that is open, if any, ends with the rollback; the question is opened behind it. Who is killed between
@@ -115,7 +115,7 @@ static enum tide_code open_question(struct tide_session *s, const char *name, co
     const struct denied *denied;
     struct draft d = DRAFT_INIT;
     char run_id[TIDE_ID_SIZE];
-    enum tide_code code = check_question(s, name, err); /* another may have been faster, or has gone on */
+    enum tide_code code = check_question(s, name, err); /* another may have been faster, or has continued */
 
     if (code)
         return code;

@@ -85,7 +85,7 @@ static enum tide_code cancel_look(struct cancelling *c, struct tide_err *err)
     if (!c->until_ns)
         return ask_holder(c, err);
     if (env->ops->mono_ns(env) >= c->until_ns) {
-        /* The lease first, whoever is busy appending: then nobody comes between any more. */
+        /* The lease first, no matter who is appending: then nobody comes between any more. */
         code = session_append(c->s, SESSION_APPEND_FORCE | TIDE_APPEND_ANY, NULL, 0, NULL, err);
         c->forced = code == TIDE_OK;
         return code;

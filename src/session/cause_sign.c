@@ -22,7 +22,7 @@ size_t cause_act(const struct tide_new_event *events, size_t n)
     return 0;
 }
 
-/* Whoever it was is known better now. */
+/* Who it was is known better now. */
 static bool is_unnamed(struct str by)
 {
     return str_eq(by, STR("local")) || str_eq(by, STR("token"));

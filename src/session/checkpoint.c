@@ -158,7 +158,7 @@ enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_ch
     return ret_body->failed ? tide_fail(err, TIDE_TOO_BIG, "the checkpoint's description is too long") : TIDE_OK;
 }
 
-/* Its caller may go on without it: then this is all that is ever said of it. */
+/* Its caller may continue without it: then this is all that is ever said of it. */
 void checkpoint_log_failed(const struct tide_session *s, enum tide_checkpoint_type type, const struct tide_err *err)
 {
     log_write(TIDE_LOG_WARN, "checkpoint failed", log_text("store", s->store->url), log_text("session", s->head.id),

@@ -108,7 +108,7 @@ void content_memory_deleted(struct content *c, const struct fact *f)
 
     if (!keys || keys->type != JSON_ARRAY)
         return;
-    position_part(c, frame); /* else what is deleted would be read in the frame beneath */
+    position_part(c, frame); /* else what is deleted would be read in the frame below */
     for (const struct json *k = keys->first; k; k = k->next) {
         if (k->type != JSON_STRING)
             continue;

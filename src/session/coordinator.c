@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Beginning and resuming runs. Each looks at the state as the store has it, refuses what is to be refused, and then makes
- * one append guarded by the seq it looked at: whoever comes between makes it look again, so that among parallel callers
+ * one append guarded by the seq it looked at: the caller that comes between makes it look again, so that among parallel callers
  * exactly one gets through. What the latest run left open is closed in that same append.
  */
 #include "base/log.h"
@@ -217,7 +217,7 @@ static enum tide_code look_before_start(void *starting, struct tide_err *err)
     struct tide_session *s = m->s;
     enum tide_code code = session_sync(s, err);
 
-    if (!code) /* what a new run goes on with is read to the end of the log, but for what a rollback or a fork left */
+    if (!code) /* what a new run continues with is read to the end of the log, but for what a rollback or a fork left */
         code = s->state->content.span_count > 1 ? trust_prove(s, err) : trust_check(s->store, &s->head, err);
     code = code ? code : check_unmoved(s, m->at, err);
     code = code ? code : session_refuse_held(s, err);
@@ -316,7 +316,7 @@ static int is_request(void *arg, const struct event *ev)
     return q->seq != 0;
 }
 
-/* Whoever needs no token may ask again as well. */
+/* The caller that needs no token may ask again as well. */
 static enum tide_code find_request(struct resuming *m, struct tide_err *err)
 {
     struct request q = {str_from(m->opt->request_id), 0, ARENA_INIT};
@@ -373,7 +373,7 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
         tide_fail_session(err, TIDE_WRONG_STATE, m->s->head.id, "sleeps until %s", time_people(when, r->due_ms));
         return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"now\":true");
     }
-    if (!r->due_ms && !m->opt->token && !m->opt->input) { /* going on is not answering */
+    if (!r->due_ms && !m->opt->token && !m->opt->input) { /* continuing is not answering */
         tide_fail_session(err, TIDE_WRONG_STATE, m->s->head.id, "waits for %s%s%.200s", answer.wait_kind,
                           r->question ? ": " : "", r->question ? r->question : "");
         return action_hint(err, m->s->head.id, &answer);
@@ -465,7 +465,7 @@ static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct
     if (!(m->opt->flags & RUN_READ_LATER))
         code = chain_open(s, &(*ret_run)->done, err);
     (*ret_run)->unsure = code || m->opt->flags & RUN_READ_LATER;
-    if (code) /* begun, and cannot go on: say so rather than leave it open */
+    if (code) /* begun, and cannot continue: say so rather than leave it open */
         tide_run_close(TAKE(*ret_run));
     return code;
 }
@@ -649,7 +649,7 @@ enum tide_code run_ensure_at(struct tide_session *s, const struct tide_run_optio
 
 bool run_has_moved(struct tide_session *s, int64_t seq)
 {
-    struct tide_err ignored; /* whoever looks again meets it again */
+    struct tide_err ignored; /* the next attempt meets it again */
 
     return session_sync(s, &ignored) || s->state->seq != seq;
 }

@@ -2,7 +2,7 @@
 /*
  * From one store into another, whatever kinds they are: which sessions, in which order, and what came of it. Parents come
  * before their forks. Each session stands by itself: one that is damaged, held or another one there is told and the others
- * go on; whatever stops the whole leaves sessions that are whole and visible, and at most one that nobody sees.
+ * continue; whatever stops the whole leaves sessions that are whole and visible, and at most one that nobody sees.
  */
 #include <inttypes.h>
 #include <stdarg.h>

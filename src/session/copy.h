@@ -18,7 +18,7 @@ enum copy_turn {
     COPY_QUEUED,  /* whole in a batch that waits for others, so that they share a sync */
     COPY_LATER,   /* somebody else is at it: looked at again at the end */
     COPY_DONE,    /* all of it is at the destination */
-    COPY_REFUSED, /* a problem, told */
+    COPY_REFUSED, /* a problem, reported */
 };
 
 struct copy_plan {
@@ -46,7 +46,7 @@ struct copier {
     struct store *src, *dst;
     const struct tide_copy_options *opt;
     bool same_key;    /* digests are the same in both */
-    bool last_chance; /* what is in the way now is told, not put off */
+    bool last_chance; /* what is in the way now is reported, not put off */
     bool cancelled;
     struct map plans;   /* id -> struct copy_plan * */
     uint64_t unplanned; /* sessions that cannot be looked at */
@@ -87,7 +87,7 @@ struct copy_job {
     struct tide_err err; /* of a piece that was not stored */
 };
 
-/* One session's turn. Fails only when the whole cannot go on; what concerns this session alone is told as a problem. */
+/* One session's turn. Fails only when the whole cannot continue; what concerns this session alone is reported as a problem. */
 enum tide_code copy_session(struct copier *c, struct copy_plan *plan, struct tide_err *err) MUST_CHECK;
 
 /* Stores what is queued and reads it back. */

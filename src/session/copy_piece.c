@@ -46,7 +46,7 @@ static void stay_live(const struct copy_job *j, const struct state *s, struct ba
 
 /*
  * A beginning that people see is given back with every piece, and nobody looks at it by the clock: whatever ends the copy, a
- * recovery there finds no run to settle in what is only half of it, and the next copy goes on.
+ * recovery there finds no run to settle in what is only half of it, and the next copy continues.
  */
 static void leave_half(const struct copy_piece *p, struct batch *b)
 {

@@ -74,7 +74,7 @@ static enum tide_code is_equal_at(struct copy_job *j, int64_t seq, bool *ret_equ
 }
 
 /* Digests are chained: once they differ they differ to the end. */
-static enum tide_code differs(struct copy_job *j, int64_t both, struct tide_err *err)
+static enum tide_code tell_difference(struct copy_job *j, int64_t both, struct tide_err *err)
 {
     int64_t low = j->src.first_seq, high = both;
     enum tide_code code = TIDE_OK;
@@ -109,7 +109,7 @@ static enum tide_code compare_logs(struct copy_job *j, struct tide_err *err)
                          "another session with this id is there: delete it there, or copy into another store");
     code = is_equal_at(j, both, &equal, err);
     if (!code && !equal)
-        code = differs(j, both, err);
+        code = tell_difference(j, both, err);
     if (code)
         return code;
     j->from = both + 1;

@@ -90,7 +90,7 @@ void draft_time(struct draft *d, const char *key, int64_t unix_ms)
     draft_text(d, key, text);
 }
 
-/* As it will be stored, to the byte: whoever looks for the event afterwards compares. */
+/* As it will be stored, to the byte: the process that looks for the event afterwards compares. */
 static struct str compact_value(struct draft *d, const struct json *v)
 {
     struct buf out = BUF_INIT(SIZE_MAX / 4);

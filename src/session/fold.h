@@ -38,7 +38,7 @@ void ledger_notified(struct ledger *l, const struct fact *f);
 void content_message(struct content *c, const struct fact *f);
 void content_failure(struct content *c, const struct fact *f);
 void position_set_beneath(struct position *p, struct str frame, struct str beneath);
-void position_part(struct content *c, struct str frame); /* it gets what it reads in frames beneath as its own */
+void position_part(struct content *c, struct str frame); /* it gets what it reads in frames below as its own */
 void content_memory_set(struct content *c, const struct fact *f);
 void content_memory_deleted(struct content *c, const struct fact *f);
 void content_output_set(struct content *c, const struct fact *f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the store cannot do now is waited for, as long as a run of the session is begun or goes on: a full disk, a failed read
+ * What the store cannot do now is waited for, as long as a run of the session is begun or continues: a full disk, a failed read
  * or sync, a writer that was stopped. One place for every kind of run, and for reads as well as appends. Nobody waits twice:
  * what is tried inside of a try fails at once, and the outer one tries again.
  */
@@ -62,7 +62,7 @@ enum tide_code trouble_hold(const struct store_pause *t, session_try_fn *fn, voi
 }
 
 /* A session that was opened for reading only stays so. */
-static bool waits(const struct tide_session *s)
+static bool may_hold(const struct tide_session *s)
 {
     return s->patience.on && !s->patience.hurry && !s->store->read_only && s->flags & TIDE_SESSION_APPEND;
 }
@@ -73,7 +73,7 @@ enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *ar
     const struct store_pause t = {s->store->env, s->store->url, s->head.id, session_is_trouble, p->told, p->arg};
     enum tide_code code;
 
-    if (!waits(s))
+    if (!may_hold(s))
         return fn(arg, err);
     p->hurry = true;
     code = trouble_hold(&t, fn, arg, err);
@@ -96,7 +96,7 @@ static int hand_on(void *arg, const struct event *ev)
     struct reading *r = arg;
 
     INVARIANT(ev->seq >= r->from); /* in order, and nothing twice, also over several tries */
-    r->from = ev->seq + 1;         /* a further try goes on behind it */
+    r->from = ev->seq + 1;         /* a further try continues behind it */
     return r->fn(r->arg, ev);
 }
 

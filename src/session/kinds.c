@@ -199,7 +199,7 @@ static bool are_calls(const struct json *v)
     return v->type == JSON_ARRAY;
 }
 
-static bool fits(enum field_type type, const struct json *v)
+static bool type_fits(enum field_type type, const struct json *v)
 {
     int64_t n;
 
@@ -310,7 +310,7 @@ enum tide_code kind_check(const struct kind *kind, struct str name, const struct
             return tide_fail(err, TIDE_INVALID, "%.*s: '%.*s' is set by Tidemark: omit it from the data", STR_ARG(name),
                              STR_ARG(m->key));
         f = kind ? field_of(kind, m, f, &seen) : NULL;
-        if (f && !fits(f->type, m)) {
+        if (f && !type_fits(f->type, m)) {
             tide_fail(err, TIDE_INVALID, "%.*s: '%s' must be %s", STR_ARG(name), f->name, type_words[f->type]);
             return tide_about(err, TIDE_SUBJECT_FIELD, f->name);
         }

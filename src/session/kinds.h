@@ -34,7 +34,7 @@ enum kind_flags {
     KIND_MESSAGE = 8,
     KIND_INFO = 16, /* describes the session itself */
     KIND_ROLLBACK = 32,
-    KIND_MOVES = 64,  /* an input that makes a run go on: only of a session that may run */
+    KIND_MOVES = 64,  /* an input that makes a run continue: only of a session that may run */
     KIND_TELLS = 128, /* data alone: where nothing runs, who may only write data appends it too */
 };
 

@@ -50,7 +50,7 @@ static void denied_then(struct ledger *l, const char *what, struct str name, con
     text_set(&l->denied.then, buf_view(&text));
 }
 
-/* The wait that is open is answered. One without a key goes on with what its default has answered. */
+/* The wait that is open is answered. One without a key continues with what its default has answered. */
 static void note_answer(struct ledger *l, const struct fact *f)
 {
     const struct run *r = &l->run;
@@ -195,7 +195,7 @@ static bool about_latest(const struct ledger *l, const struct fact *f)
     return id.len == 0 || !l->run.run_id || str_eq(id, str_from(l->run.run_id));
 }
 
-/* Whoever wrote this change of a run wants somebody to hear of it. */
+/* The process that wrote this change of a run wants somebody to hear of it. */
 static void notify_ask(struct ledger *l, const struct fact *f)
 {
     if (!json_get_bool(f->body, STR("notify"), false))
@@ -310,7 +310,7 @@ void ledger_run_resumed(struct ledger *l, const struct fact *f)
     text_set(&r->wait_kind, STR(""));
     text_set(&r->wait_key, STR(""));
     text_set(&r->question, STR(""));
-    if (json_get(f->body, STR("boot_id"))) /* else it was answered at once: the same process goes on */
+    if (json_get(f->body, STR("boot_id"))) /* else it was answered at once: the same process continues */
         run_process(r, f);
     l->chain_resumes = 0;
 }
@@ -487,7 +487,7 @@ void ledger_tool_started(struct ledger *l, const struct fact *f)
         effect_free(old);
 }
 
-/* Which step keeps the chain from going on by itself. */
+/* Which step keeps the chain from continuing by itself. */
 static void note_stuck(struct ledger *l, const struct fact *f, const struct effect *e)
 {
     struct str tool = text_of(f, "tool");

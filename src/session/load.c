@@ -148,7 +148,7 @@ enum tide_code history_writer(struct store *store, const struct head *head, cons
     enum tide_code code = TIDE_OK;
 
     if (strcmp(at.id, id) == 0)
-        return store_head(store, str_from(id), ret, err); /* it may have gone on since */
+        return store_head(store, str_from(id), ret, err); /* it may have continued since */
     while (!code && strcmp(at.id, id) != 0) {
         if (!at.parent_id[0])
             return tide_fail_session(err, TIDE_CORRUPT, head->id, "does not begin with session '%s'", id);

@@ -33,7 +33,7 @@ enum tide_code history_parent(struct store *store, const struct head *head, stru
 enum tide_code history_writer(struct store *store, const struct head *head, const char *id, struct head *ret,
                               struct tide_err *err) MUST_CHECK;
 
-/* For who is about to go on behind event `to`: a stored state says nothing of the events before it, a log's file may. */
+/* For who is about to continue behind event `to`: a stored state says nothing of the events before it, a log's file may. */
 enum tide_code history_prove(struct store *store, const struct head *head, int64_t to, struct tide_err *err) MUST_CHECK;
 /* The same without the sessions that it is a fork of. */
 enum tide_code history_prove_own(struct store *store, const struct head *h, int64_t to, struct tide_err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling somebody of what became of a run. The log is the outbox: the event that changes a run says "notify": true when whoever
- * writes it was told to (struct store_notify), so the wish is durable with the change itself. What was sent is notify.sent; what
+ * Telling somebody of what became of a run. The log is the outbox: the event that changes a run says "notify": true when the process that
+ * writes has such a setting (struct store_notify), so the wish is durable with the change itself. What was sent is notify.sent; what
  * could not be is notify.failed, with the time of the next try, or without one when it was given up. Until then the session
  * stays where recovery looks. Each is sent at least once, in order, under an id that stays the same: SESSION:SEQ.
  */
@@ -23,7 +23,7 @@ void notify_mark(struct buf *body);
 /* Something of the session is to be sent now. */
 bool notify_is_due(const struct state *s, int64_t now_ms);
 
-/* Whoever sends hears that there is something. */
+/* Wakes the sender: there is something to send. */
 void notify_tell(struct store *store);
 
 #define NOTIFY_ID_SIZE (TIDE_ID_SIZE + 24)

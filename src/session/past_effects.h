@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Effects that must happen once, as the whole log has them, also what a rollback cut off: what of it is not to happen again.
- * Whoever rolls back chooses: those that ended answer from the log ("reuse"), or all of them may happen again ("redo"). Which
+ * The person who rolls back chooses: those that ended answer from the log ("reuse"), or all of them may happen again ("redo"). Which
  * call of now is which effect of then, agents and graphs each know for themselves.
  */
 #ifndef SESSION_PAST_EFFECTS_H
@@ -38,7 +38,7 @@ struct past_reader {
     struct arena scratch; /* of one event */
 };
 
-/* For whoever reads a log with it as the argument: store_event_fn. */
+/* For callers that read a log with it as the argument: store_event_fn. */
 int past_effects_event(void *reader, const struct event *ev);
 
 /* Those of which anything is recorded after this may happen again: somebody said so. */

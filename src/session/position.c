@@ -51,7 +51,7 @@ struct map *position_scope(struct content *c, struct str frame, bool make)
     return scope;
 }
 
-/* Only a shorter one: no frame is beneath itself, whoever wrote the log. */
+/* Only a shorter one: no frame is below itself, no matter who wrote the log. */
 void position_set_beneath(struct position *p, struct str frame, struct str beneath)
 {
     if (beneath.len && beneath.len < frame.len)
@@ -290,7 +290,7 @@ void content_node_started(struct content *c, const struct fact *f)
     t->happened = t->unbegun = false;
 }
 
-/* It was started and never began: whoever resumes begins it, in the same visit and the same attempt. */
+/* It was started and never began: the person who resumes begins it, in the same visit and the same attempt. */
 void content_tool_withdrawn(struct content *c, const struct fact *f)
 {
     struct task *t = map_get(&c->position.active, text_of(f, "node"));
@@ -308,7 +308,7 @@ static void node_over(struct content *c, const struct fact *f, struct str node)
     task_free(t);
 }
 
-/* `deciding`: its work is done, which way it goes on is not known yet; node.decided is its end then. */
+/* `deciding`: its work is done, which way it continues is not known yet; node.decided is its end then. */
 void content_node_completed(struct content *c, const struct fact *f)
 {
     struct str node = text_of(f, "node");

@@ -301,7 +301,7 @@ enum tide_code tide_store_recover(tide_store *store, unsigned flags, tide_recove
     wrote_many = m->out.interrupted + m->out.timed_out >= MANY;
     free(m->found);
     free(m);
-    if (wrote_many) /* a server that goes on does not keep the memory that this took */
+    if (wrote_many) /* a server that continues does not keep the memory that this took */
         mem_give_back();
     return code ? tide_wrap(err, "recover") : TIDE_OK;
 }

@@ -80,7 +80,7 @@ static const char *const words[] = {
     "wants_answer",
 };
 
-static bool holds(const char *word, struct str value)
+static bool word_holds(const char *word, struct str value)
 {
     return memmem(word, strlen(word), value.ptr, value.len) != NULL;
 }
@@ -91,7 +91,7 @@ static bool is_word_of_log(struct str value)
     bool is = kind_is_word(value);
 
     for (size_t i = 0; i < sizeof words / sizeof words[0] && !is; i++)
-        is = holds(words[i], value);
+        is = word_holds(words[i], value);
     return is;
 }
 
@@ -159,7 +159,7 @@ static enum tide_code hold_text(struct store *store, struct hidden_values *held,
     if (check_value(name, value, NULL))
         return TIDE_OK;
     if (!secrets_hold(store->secrets, name, value))
-        return holds(SECRET_MARK ":]", value) ? TIDE_OK : refuse_more(name, err);
+        return word_holds(SECRET_MARK ":]", value) ? TIDE_OK : refuse_more(name, err);
     MEM_ROOM(held->at, held->n, held->cap);
     held->at[held->n++] = (struct str){mem_dup(value), value.len};
     return TIDE_OK;
@@ -400,7 +400,7 @@ static bool rewrite_body(struct store *store, struct arena *a, const struct kind
     struct json *v;
 
     if (json_parse(a, *text, NULL, &v, NULL, NULL) || (fn == write_event && v->type != JSON_OBJECT))
-        return false; /* whoever checks it says what is wrong with it */
+        return false; /* the caller that checks it says what is wrong with it */
     fn(&w, kind, v);
     if (!w.found)
         return false;

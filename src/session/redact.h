@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Known secrets at the one place that everything passes on its way into a store: event_check(). What is replaced there is
- * marked: the event has "redacted": true. Whoever keeps an event in memory before it is appended (a run, an agent, a graph)
+ * marked: the event has "redacted": true. The caller that keeps an event in memory before it is appended (a run, an agent, a graph)
  * calls the same beforehand, so that what is kept is what is stored.
  */
 #ifndef SESSION_REDACT_H

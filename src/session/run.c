@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run appends, and what happens when the store cannot take it. By default the run is held at that point and goes on
+ * What a run appends, and what happens when the store cannot take it. By default the run is held at that point and continues
  * by itself when the store is back. A run that was told to continue keeps pure work in a bounded buffer meanwhile, each
  * event flagged; the buffer goes to the store first, in order, as soon as it can. If another took the lease by then, it is
  * written to a file of its own and named: nothing of it is passed off as stored.
@@ -191,7 +191,7 @@ static enum tide_code append_now(struct tide_run *r, struct trying *t, struct ti
     if (code || found)
         return code;
     if (t->unknown && !(t->flags & TIDE_APPEND_ANY) && r->s->head.last_seq != t->before) {
-        t->unknown = false; /* it is not there, and others have come since: whoever decided must decide again */
+        t->unknown = false; /* it is not there, and others have come since: the caller that decided must decide again */
         return tide_fail_session(err, TIDE_CONFLICT, r->s->head.id, "has changed meanwhile");
     }
     code = session_append(r->s, t->flags, t->events, t->n, &r->appended_seq, err);

@@ -74,7 +74,7 @@ struct run_queue {
         int64_t before; /* last seq when it was queued */
         unsigned flags;
         size_t ours; /* as in struct trying */
-        bool pure;   /* a run that was told to continue may keep it in memory */
+        bool pure;   /* a run with `continue` may keep it in memory */
     } batches[RUN_QUEUE_MAX];
     size_t n;
     bool doubt; /* the store failed under one of them: they are looked for before anything else */
@@ -123,7 +123,7 @@ enum tide_code run_try(struct tide_run *r, struct trying *t, struct tide_err *er
 enum tide_code run_try_held(struct tide_run *r, struct trying *t, struct tide_err *err)
     MUST_CHECK; /* until the store can */
 
-/* Appends what the run does; waits while the store is in trouble. `pure`: may wait in memory if the run was told to. */
+/* Appends what the run does; waits while the store is in trouble. `pure`: may wait in memory in a run with `continue`. */
 enum tide_code run_append(struct tide_run *r, unsigned flags, struct draft *d, bool pure, struct tide_err *err)
     MUST_CHECK;
 enum tide_code run_usable(struct tide_run *r, struct tide_err *err) MUST_CHECK;
@@ -148,9 +148,9 @@ enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct ti
 
 /* ---- run_degraded.c */
 
-/* It was told to continue, and there is room for these. */
+/* It has `continue`, and there is room for these. */
 bool degraded_may_take(const struct tide_run *r, const struct draft *d);
-/* Keeps them in memory; whoever is told of trouble hears `why` when it begins, and may give up. */
+/* Keeps them in memory; the callback gets `why` when the store begins to fail, and may give up. */
 enum tide_code degraded_take(struct tide_run *r, const struct draft *d, const struct tide_err *why,
                              struct tide_err *err) MUST_CHECK;
 /* Appends what degraded_may_take(), or keeps it in memory. */
@@ -169,7 +169,7 @@ enum tide_code run_put_start(struct tide_run *r, struct draft *d, size_t ours, s
 
 /* Queues without waiting; takes the draft, which is empty after it. `how`: of these. */
 enum {
-    PUT_PURE = 1,  /* a run that was told to continue may keep it in memory */
+    PUT_PURE = 1,  /* a run with `continue` may keep it in memory */
     PUT_LATER = 2, /* the next append takes it along; without one it is written a little later */
 };
 enum tide_code run_put(struct tide_run *r, struct draft *d, unsigned how, struct tide_err *err) MUST_CHECK;
@@ -181,8 +181,8 @@ static inline bool run_queue_takes(const struct tide_run *r)
     return r->queue.n && r->queue.n < RUN_QUEUE_MAX && !r->queue.doubt && !r->starting && !r->backlog.n;
 }
 /*
- * All that was queued is on disk, or in the memory of a run that was told to continue. Must come before anything that depends
- * on it is told; what is done outside of the program needs run_append() before it.
+ * All that was queued is on disk, or in the memory of a run with `continue`. Must come before anything that depends
+ * on it is shown; what is done outside of the program needs run_append() before it.
  */
 enum tide_code run_flush(struct tide_run *r, struct tide_err *err) MUST_CHECK;
 void run_queue_done(struct tide_run *r);
@@ -223,7 +223,7 @@ void run_look_resume(struct tide_session *s, const struct tide_run_options *opt,
 
 /*
  * Begins a run with further events in the same append (`more` may be NULL). `queued`: without waiting, and then whatever
- * stands in the way is told by the next flush: TIDE_CONFLICT and TIDE_HELD mean that nothing was begun.
+ * prevents it is returned by the next flush: TIDE_CONFLICT and TIDE_HELD mean that nothing was begun.
  */
 enum tide_code run_start_with(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
                               bool queued, struct tide_run **ret_run, struct tide_err *err) MUST_CHECK;
@@ -260,7 +260,7 @@ enum tide_code run_open_steps(struct tide_session *s, struct arena *a, const str
 
 /* TIDE_HELD: somebody who lives may append, or a run of this process is under way. */
 enum tide_code session_refuse_held(struct tide_session *s, struct tide_err *err) MUST_CHECK;
-/* Somebody else holds it, and lives as far as can be told. */
+/* Somebody else holds it, and lives as far as is known. */
 bool session_held_alive(const struct tide_session *s);
 /* TIDE_ALIVE: a program of the last run lives on, also after a moment. */
 enum tide_code session_refuse_living(struct tide_session *s, struct tide_err *err) MUST_CHECK;

@@ -12,7 +12,7 @@ bool session_held_alive(const struct tide_session *s)
     return s->head.held && s->head.holder_alive && s->head.epoch != s->owner.epoch;
 }
 
-static bool lives(struct store *store, const struct run *r, int64_t pid, int64_t start)
+static bool process_lives(struct store *store, const struct run *r, int64_t pid, int64_t start)
 {
     struct env_proc p = {.pid_ns = (uint64_t)r->pid_ns, .pid = pid, .start_time = (uint64_t)start};
     enum env_life life;
@@ -27,12 +27,12 @@ static struct status_alive find_living(struct store *store, const struct state *
 {
     const struct ledger *l = &state->ledger;
 
-    if (lives(store, &l->run, l->run.pid, l->run.pid_start))
+    if (process_lives(store, &l->run, l->run.pid, l->run.pid_start))
         return (struct status_alive){.pid = l->run.pid};
     for (struct map_entry *e = map_next(&l->effects, NULL); e; e = map_next(&l->effects, e)) {
         const struct effect *f = e->value;
 
-        if (lives(store, &l->run, f->pid, f->pid_start))
+        if (process_lives(store, &l->run, f->pid, f->pid_start))
             return (struct status_alive){.pid = f->pid, .step = f->tool ? f->tool : ""};
     }
     return (struct status_alive){.pid = 0};

@@ -2,7 +2,7 @@
 /*
  * What a run appends without waiting: the agent's record of a turn goes to disk while the model answers. Each batch is kept
  * until it is known to be on disk; when the store failed under one, it and those behind it are looked for and appended anew,
- * in order, as run_append() does it. The start of the run may be the first of them. Whoever is to act on what was queued
+ * in order, as run_append() does it. The start of the run may be the first of them. The caller that is to act on what was queued
  * flushes first. The result of a step that may be done again is queued as well: the next append takes it along, in one commit.
  */
 #include "session/run.h"
@@ -73,7 +73,7 @@ enum tide_code run_flush(struct tide_run *r, struct tide_err *err)
     if (!q->n)
         return TIDE_OK;
     code = tide_session_flush(r->s, &why);
-    if (!code && (q->doubt || r->s->lost)) /* an earlier flush was told, whoever made it, and given up */
+    if (!code && (q->doubt || r->s->lost)) /* an earlier flush was told, no matter who made it, and given up */
         code = TIDE_UNKNOWN;
     r->s->lost = false;
     q->doubt = session_is_trouble(code);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the log holds of a session's runs, for whoever goes on with them: the program, its result, the steps of the chain. */
+/* What the log holds of a session's runs, for the process that continues with them: the program, its result, the steps of the chain. */
 #include "session/run.h"
 #include "session/status.h"
 

@@ -170,7 +170,7 @@ static bool is_redone(const struct reading *r, int64_t seq)
 }
 
 /* A cut event counts only as part of an effect that must not be done twice. */
-static bool counts(struct reading *r, const struct event *ev, const struct json *body)
+static bool event_counts(struct reading *r, const struct event *ev, const struct json *body)
 {
     struct str effect = json_get_text(&r->arena, body, STR("effect"));
     const struct recorded *m;
@@ -194,7 +194,7 @@ static int read_event(void *arg, const struct event *ev)
         if (!str_eq(ev->kind, str_from(readers[i].kind)))
             continue;
         arena_reset(&r->arena);
-        if (!json_parse(&r->arena, ev->body, NULL, &body, NULL, NULL) && counts(r, ev, body))
+        if (!json_parse(&r->arena, ev->body, NULL, &body, NULL, NULL) && event_counts(r, ev, body))
             readers[i].read(r, ev, body);
         break;
     }

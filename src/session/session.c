@@ -16,7 +16,7 @@
 #include "session/status.h"
 
 #define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots, … */
-#define SNAPSHOT_LAST_BYTES (4 * 1024) /* … and before the one that whoever opens it next begins with */
+#define SNAPSHOT_LAST_BYTES (4 * 1024) /* … and before the one that the next process to open it begins with */
 
 void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_SIZE])
 {
@@ -47,7 +47,7 @@ static enum tide_code sync_once(void *session, struct tide_err *err)
     if (group_owes(&s->owner)) {
         code = group_flush(s->store->group, &s->owner, err);
         settle_append(s, code);
-        s->lost |= code != TIDE_OK; /* told to whoever looks now, who may not be the run that queued it */
+        s->lost |= code != TIDE_OK; /* told to the caller that asks now, who may not be the run that queued it */
         if (code && !(s->patience.on && session_is_trouble(code))) /* else its run hears of it when it flushes */
             return code;
     }
@@ -117,7 +117,7 @@ struct tide_session *session_new(struct store *store, unsigned flags)
 
 void session_free(struct tide_session *s)
 {
-    INVARIANT(!s->owner.pending); /* whoever writes would tell it what became of them */
+    INVARIANT(!s->owner.pending); /* the process that writes would tell it what became of them */
     redact_release(s->store, &s->hidden);
     state_free(s->state);
     arena_done(&s->parse);
@@ -532,7 +532,7 @@ static enum tide_code sync_log(struct tide_session *s, struct tide_err *err)
         return code;
     if (!s->state)
         s->state = state_new(str_from(s->head.id));
-    s->stale = true; /* whoever asks for more than the log has it loaded */
+    s->stale = true; /* the caller that asks for more than the log has it loaded */
     s->owner.next_seq = s->head.last_seq + 1;
     return TIDE_OK;
 }

@@ -11,11 +11,11 @@
 #include "store/group.h"
 #include "store/store.h"
 
-/* Whether trouble of the store is waited for: while a run is begun or goes on. See hold.c. */
+/* Whether trouble of the store is waited for: while a run is begun or continues. See hold.c. */
 struct patience {
     bool on;
     bool hurry;            /* not now: somebody further out waits, or looks again later */
-    tide_trouble_fn *told; /* before each further try; not zero: it is given up. NULL: nobody is told */
+    tide_trouble_fn *told; /* before each further try; not zero: it is given up. NULL: not called */
     void *arg;
 };
 
@@ -28,7 +28,7 @@ struct tide_session {
     unsigned flags;      /* enum tide_session_flags */
     bool acquiring;      /* the lease is held, or a queued batch takes it */
     bool fenced, stale;  /* stale: the state holds what did not get stored; load before use */
-    bool lost;           /* queued batches failed, and their run has not been told */
+    bool lost;           /* queued batches failed, and their run does not know yet */
     bool doubted;        /* the store may have given the lease back, because nobody confirmed it: see keep_lease() */
     int64_t doubted_seq; /* where the log ended when it was taken anew with unknown outcome; 0: it was not */
     bool unsettled;      /* the outcome of an append is not known: settle the store before looking */
@@ -46,7 +46,7 @@ struct tide_session {
 /* ---- hold.c */
 
 /*
- * Tries until it succeeds, fails for good, or whoever is told gives up. One try when nobody is patient. On success *err is as
+ * Tries until it succeeds, fails finally, or the callback gives up. One try when nobody waits. On success *err is as
  * it was: what went wrong before is of no interest any more.
  */
 typedef enum tide_code session_try_fn(void *arg, struct tide_err *err);
@@ -69,12 +69,12 @@ void session_be_quick(struct tide_session *s);
 /* From now on one try each; what it gives is to be put back into patience.hurry. */
 bool session_hurry(struct tide_session *s);
 
-/* Events of this session, or of one that it was forked from. A read that fails goes on behind the last event that it gave. */
+/* Events of this session, or of one that it was forked from. A read that fails continues behind the last event that it gave. */
 enum tide_code session_read(struct tide_session *s, const struct head *head, int64_t from, int64_t to,
                             store_event_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 
 /*
- * session_create.c: tide_session_create() for whoever runs something at once: trouble of the store is waited for. `told` as of a run. One session
+ * session_create.c: tide_session_create() for a caller that runs something at once: a failing store is waited for. `told` as of a run. One session
  * is made, however often it was tried.
  */
 enum tide_code session_create_held(tide_store *store, const char *id, const char *fields, tide_trouble_fn *told,
@@ -101,7 +101,7 @@ enum tide_code session_sync(struct tide_session *s, struct tide_err *err) MUST_C
 enum tide_code session_state(struct tide_session *s, int64_t seq, struct state **ret_own,
                              const struct state **ret_state, struct tide_err *err) MUST_CHECK;
 
-/* Beside enum tide_append_flags: take the lease from whoever holds it. */
+/* Beside enum tide_append_flags: take the lease from the process that holds it. */
 #define SESSION_APPEND_FORCE (1u << 16)
 
 /* Appends events made by this folder: kinds that a plain append refuses are allowed. */
@@ -134,7 +134,7 @@ enum tide_code checkpoint_to_resume(struct store *store, const struct head *head
                                     char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
 bool checkpoint_is_known(const struct state *state);
 
-/* tide_session_verify() without what a fork shares with its parents: for whoever looks at those as well. */
+/* tide_session_verify() without what a fork shares with its parents: for callers that check those as well. */
 enum tide_code session_verify_own(struct tide_session *s, tide_progress_fn *progress, void *arg, uint64_t *ret_events,
                                   struct tide_err *err) MUST_CHECK;
 
@@ -189,7 +189,7 @@ typedef int session_state_fn(void *arg, const struct head *head, const struct st
 enum tide_code session_delete_at(struct store *store, const char *id, int64_t seq, struct tide_err *err) MUST_CHECK;
 /*
  * tide_session_list() that looks at so many sessions at most (0: all): *ret_looked is the cursor of the last one then, from which the
- * caller goes on; "" when all were looked at, or `fn` stopped.
+ * caller continues; "" when all were looked at, or `fn` stopped.
  */
 #define LIST_CURSOR_SIZE sizeof(((struct tide_session_info *)0)->cursor)
 enum tide_code session_list_part(tide_store *store, const struct tide_list_filter *filter, int64_t look,

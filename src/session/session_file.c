@@ -213,11 +213,11 @@ void session_file_attach(struct batch *b, const struct store *store, const struc
     batch_set_session_files(b, buf_view(&session_file), buf_view(&tokens));
 }
 
-/* A commit without an event, under nobody's lease: it changes nothing else, and comes to nothing if the log has gone on. */
+/* A commit without an event, under nobody's lease: it changes nothing else, and comes to nothing if the log has continued. */
 void session_file_renew(struct store *store, const char *id)
 {
     AUTO(state_freep) struct state *s = NULL;
-    struct tide_err err; /* whoever reads the log is told */
+    struct tide_err err; /* the process that reads the log is told */
     struct batch *b;
     struct head h;
 

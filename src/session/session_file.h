@@ -31,7 +31,7 @@ void session_file_tokens(struct buf *out, const struct state *s);
 void session_file_attach(struct batch *b, const struct store *store, const struct state *s, const struct head *h);
 
 /*
- * Both anew from the log, where the store keeps them: for who has written to a session without holding it. Whoever holds it
+ * Both anew from the log, where the store keeps them: for who has written to a session without holding it. The process that holds it
  * leaves them behind when it is given back; lines of another program get none before they are ours.
  */
 void session_file_renew(struct store *store, const char *id);

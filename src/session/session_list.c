@@ -172,7 +172,7 @@ struct listing {
     struct tide_err *err;
     struct arena arena;
     struct word_search words; /* of filter.text */
-    /* With filter.after: whether it was met. One that was deleted since is not: what is older than it was goes on from there. */
+    /* With filter.after: whether it was met. One that was deleted since is not: the page continues with what is older than it was. */
     char after_id[TIDE_ID_SIZE];
     int64_t after_ms;
     bool behind, met;
@@ -180,21 +180,29 @@ struct listing {
     char *looked; /* where that ended */
 };
 
+/* A cursor is "MS.ID": when the session was created, or "cMS.ID": when it changed. It is one of the order that it was made in. */
+static bool is_by_change(const struct tide_list_filter *f)
+{
+    return f->order == TIDE_LIST_BY_CHANGE;
+}
+
 static bool read_cursor(struct listing *l)
 {
-    struct str cursor = str_from(l->filter->after), ms = cursor;
-    const char *dot = memchr(cursor.ptr, '.', cursor.len);
+    const char *ms = l->filter->after, *dot = strchr(ms, '.');
+    bool changed = *ms == 'c';
 
-    if (!dot)
+    if (!dot || changed != is_by_change(l->filter))
         return false;
-    ms.len = (size_t)(dot - cursor.ptr);
+    ms += changed;
     snprintf(l->after_id, sizeof l->after_id, "%s", dot + 1);
-    return str_is_id(str_from(dot + 1)) && str_to_int64(ms, &l->after_ms);
+    return str_is_id(str_from(dot + 1)) && str_to_int64((struct str){ms, (size_t)(dot - ms)}, &l->after_ms);
 }
 
 /* Whether it comes before what is asked for. */
 static bool is_passed(struct listing *l, const struct head *h)
 {
+    if (is_by_change(l->filter)) /* it begins at the right one */
+        return false;
     if (!l->behind && l->filter->after) {
         l->behind = l->met = strcmp(h->id, l->after_id) == 0;
         return true;
@@ -227,7 +235,10 @@ static int list_one(struct listing *l, const struct head *h, struct tide_session
         (f->task_id && !same(info->task_id, f->task_id)) || (f->kind && info->kind != f->kind) || !in_time(f, info) ||
         !has_words(l, info))
         return 0;
-    snprintf(info->cursor, sizeof info->cursor, "%" PRId64 ".%s", h->created_ms, info->id);
+    if (is_by_change(f))
+        snprintf(info->cursor, sizeof info->cursor, "c%" PRId64 ".%s", h->updated_ms, info->id);
+    else
+        snprintf(info->cursor, sizeof info->cursor, "%" PRId64 ".%s", h->created_ms, info->id);
     l->n++;
     return l->fn(l->arg, info) != 0 || (l->filter->limit > 0 && l->n >= l->filter->limit);
 }
@@ -361,6 +372,24 @@ static int by_change(const void *a, const void *b)
                                             : strcmp(y->id, x->id);
 }
 
+/*
+ * Where a page begins. If the session of the cursor was changed or deleted since, nobody knows which of that very millisecond came
+ * before it: they come again, and none is left out. What has changed since is before it, and not in later pages.
+ */
+static size_t find_page(const struct listing *l, const struct sorting *s)
+{
+    size_t first = s->n;
+
+    if (!l->filter->after)
+        return 0;
+    for (size_t i = s->n; i-- > 0 && s->at[i].head.updated_ms <= l->after_ms;) {
+        first = i;
+        if (s->at[i].head.updated_ms == l->after_ms && strcmp(s->at[i].head.id, l->after_id) == 0)
+            return i + 1;
+    }
+    return first;
+}
+
 static enum tide_code list_by_change(struct listing *l, struct tide_err *err)
 {
     struct sorting s = {.arena = ARENA_INIT};
@@ -368,7 +397,7 @@ static enum tide_code list_by_change(struct listing *l, struct tide_err *err)
 
     if (s.n > 1)
         qsort(s.at, s.n, sizeof *s.at, by_change);
-    for (size_t i = 0; i < s.n && !code; i++) {
+    for (size_t i = find_page(l, &s); i < s.n && !code; i++) {
         const struct store_entry entry = {.head = &s.at[i].head, .summary = s.at[i].summary, .damage = s.at[i].damage};
 
         if (list_entry(l, &entry))
@@ -408,12 +437,10 @@ enum tide_code session_list_part(tide_store *store, const struct tide_list_filte
         (void)!tide_fail(err, TIDE_INVALID, "'%.100s' is not a cursor of this list", own.after);
         return tide_about(err, TIDE_SUBJECT_ARGUMENT, "after");
     }
-    if (own.after && own.order != TIDE_LIST_BY_CREATION)
-        return tide_fail(err, TIDE_INVALID, "a list in the order of changes has no cursor");
     word_search_init(&l.words, own.text);
-    code = own.order == TIDE_LIST_BY_CHANGE ? list_by_change(&l, err)
-                                            : store_list_from(l.store, str_from(l.after_id), list_entry, &l, err);
-    if (!code && !l.code && own.after && !l.behind) {
+    code = is_by_change(&own) ? list_by_change(&l, err)
+                              : store_list_from(l.store, str_from(l.after_id), list_entry, &l, err);
+    if (!code && !l.code && own.after && !l.behind && !is_by_change(&own)) {
         l.behind = true;
         code = store_list(l.store, NULL, list_entry, &l, err);
     }
@@ -431,7 +458,7 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
     return session_list_part(store, filter, 0, fn, arg, looked, err);
 }
 
-/* ---- for whoever looks at many ---- */
+/* ---- for callers that look at many ---- */
 
 static int list_live(void *arg, const struct store_entry *entry, int64_t wake_ms)
 {

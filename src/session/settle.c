@@ -45,7 +45,7 @@ static void draft_failed(struct draft *d, const struct run *r)
 }
 
 /*
- * The answer is there, and no process that goes on with it: the run is parked until one comes, as after a sleep that is due.
+ * The answer is there, and no process that continues with it: the run is parked until one comes, as after a sleep that is due.
  * In the same append, so that nobody sees a run that is open, answered and without an owner.
  */
 static void draft_answered(struct draft *d, const struct run *r)

@@ -31,7 +31,7 @@ enum task_state {
     TASK_RUNNING,
     TASK_RETRY,
     TASK_FAILED,
-    TASK_DECIDING, /* complete; a model is asked where to go on */
+    TASK_DECIDING, /* complete; a model is asked where to continue */
     TASK_WITHDRAWN /* its start was recorded, and it never began */
 };
 struct task {
@@ -50,7 +50,7 @@ struct task {
  * Where a graph is. Nodes are named by where they stand: "write" in the graph itself, "review#2/ask" in the graph that node
  * review runs in its second visit, "pages#1[3]" for the fourth item of a map. What stands before '/' or '[' is a frame.
  */
-#define ITEMS_FRAME "[*]" /* behind the frame of a map: the memory that graphs of its items have beneath their own */
+#define ITEMS_FRAME "[*]" /* behind the frame of a map: the memory that graphs of its items have below their own */
 
 struct position {
     struct map ready, active;         /* node -> struct task * */
@@ -58,7 +58,7 @@ struct position {
     struct map beneath;               /* frame -> the frame in which it reads what it has not itself */
     struct map writers;               /* frame, U+001F, key -> branch that set it while others ran beside it */
     struct map troubles;              /* node -> int64_t * failed attempts */
-    struct map dropped;               /* node -> int64_t * visit in which it failed for good, and the others went on */
+    struct map dropped;               /* node -> int64_t * visit in which it failed finally, and the others continued */
     int64_t steps, retries;           /* nodes begun; attempts that failed and were to be made again */
     char *checkpoints;                /* what the run says of them over the graph's; JSON; NULL: nothing */
     char *graph_digest;               /* of the graph that runs; NULL: none */
@@ -118,7 +118,7 @@ struct effect {
     int64_t seq, turn;
     int64_t pid, pid_start; /* of the process that does it; 0: none of its own */
     bool unknown;           /* begun in a parent before the fork */
-    bool past;              /* of a chain that another one has followed: nobody goes on with it */
+    bool past;              /* of a chain that another one has followed: nobody continues with it */
 };
 
 /* What became of a token. */
@@ -233,7 +233,7 @@ void map_drop(struct map *m, struct str key);
 /* The node that a graph is at, innermost: the oldest that works, else one that is to be tried again, failed or ready. NULL: none. */
 const char *position_under_way(const struct position *p);
 
-bool ledger_has_open_effect(const struct ledger *l); /* of what goes on now */
+bool ledger_has_open_effect(const struct ledger *l); /* of what continues now */
 void ledger_done(struct ledger *l);
 void content_done(struct content *c);
 

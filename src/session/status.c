@@ -185,7 +185,8 @@ enum tide_session_kind session_kind(const struct state *state)
         return (enum tide_session_kind)state->ledger.program_kind;
     if (is_new(state) && same(map_get(info, STR("loop")), "\"task\""))
         return TIDE_KIND_TASK;
-    if (state->content.position.graph_digest || status_is_new_graph(state)) /* a fork goes on with its parent's graph */
+    if (state->content.position.graph_digest ||
+        status_is_new_graph(state)) /* a fork continues with its parent's graph */
         return TIDE_KIND_GRAPH;
     /* chats of earlier versions name their provider only with their first prompt */
     if (is_new(state) && (map_get(info, STR("provider")) || same(map_get(info, STR("agent")), "\"chat\"")))

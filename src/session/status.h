@@ -26,7 +26,7 @@ void status_derive(struct status *ret, const struct state *state, bool owner_ali
 
 /* Who stands behind it. */
 struct status_alive {
-    bool owner;  /* whoever holds it */
+    bool owner;  /* the process that holds it */
     int64_t pid; /* a program of its last run that lives on, while nobody holds it: it cannot be resumed; 0: none */
     const char *step; /* which step it is of; NULL: of none */
 };

@@ -18,7 +18,7 @@ struct subject {
     bool graph; /* it is a graph: what it stands at are nodes */
 };
 
-/* What a node that failed with this code needs before it can go on. */
+/* What a node that failed with this code needs before it can continue. */
 enum mending {
     MEND_NOTHING, /* it may well go on as it is */
     MEND_GRAPH,   /* another graph alone helps */
@@ -36,7 +36,7 @@ static inline bool is_leftover(const struct subject *o)
 void status_say(const struct subject *o);   /* status_why.c: the sentence */
 void status_offer(const struct subject *o); /* status_next.c: the commands */
 
-/* ---- status_next.c: what stands in the way of going on; the sentence says it, the commands follow from it */
+/* ---- status_next.c: what stands in the way of continuing; the sentence says it, the commands follow from it */
 const char *status_stuck(const struct subject *o); /* at what; NULL: at nothing */
 size_t status_cut(const struct subject *o, const char **names, size_t max);
 enum mending status_mending(const struct subject *o);
@@ -53,7 +53,7 @@ static inline const char *status_denied(const struct subject *o)
                : NULL;
 }
 
-/* When it goes on without anybody's answer: a sleep, or a wait that its deadline has answered; 0: it does not. */
+/* When it continues without anybody's answer: a sleep, or a wait that its deadline has answered; 0: it does not. */
 static inline int64_t status_due_ms(const struct subject *o)
 {
     const struct run *r = o->run;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What moves a session, the likeliest first. What stands in the way of going on is found out first: an action that would
+ * What moves a session, the likeliest first. What stands in the way of continuing is found out first: an action that would
  * only end there again is not offered.
  */
 #include "session/status_internal.h"
@@ -38,7 +38,7 @@ static const char *cut_once(const struct subject *o)
     return status_cut(o, &name, 1) ? name : NULL;
 }
 
-/* What must happen once, failed or was cut, and is still to be gone on with. A rollback leaves a node behind; an edge may
+/* What must happen once, failed or was cut, and is still to be continued with. A rollback leaves a node behind; an edge may
  * have taken care of it. */
 const char *status_stuck(const struct subject *o)
 {
@@ -106,7 +106,7 @@ static void offer_resume(const struct subject *o, unsigned wants)
         offer_action(o, TIDE_ACTION_RESUME)->wants = wants;
 }
 
-/* Whoever has the program: it continues the chain where that can be, else a new run begins. */
+/* The user who has the program: it continues the chain where that can be, else a new run begins. */
 static void offer_start(const struct subject *o)
 {
     bool unfinished = o->run->end != RUN_NONE && o->run->end != RUN_COMPLETED && o->run->end != RUN_CANCELLED;
@@ -149,7 +149,7 @@ static void offer_both(const struct subject *o, const char *name)
 }
 
 /*
- * A step that must happen once has failed, or nobody knows: going on as before would end at it again. False when there is
+ * A step that must happen once has failed, or nobody knows: continuing as before would end at it again. False when there is
  * none, or its name is too long to be offered.
  */
 static bool offer_settling(const struct subject *o)

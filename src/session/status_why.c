@@ -352,7 +352,7 @@ static void say_idle(const struct subject *o)
     say_maker(o);
 }
 
-/* Whoever resumes it is refused for the same reason. */
+/* The person who resumes it is refused for the same reason. */
 static void say_leftover(const struct subject *o)
 {
     if (!is_leftover(o))

@@ -77,7 +77,7 @@ static struct attempt *attempt_new(struct tide_run *r, const struct tide_step_sp
     a->key = run_key(r, "step", a->within[0] ? a->within : NULL, spec->name);
     a->retries = spec->retries;
     a->effect = spec->effect;
-    /* Without secrets: whoever has the log could try values until the digest is right. So another value of one is no
+    /* Without secrets: the process that has the log could try values until the digest is right. So another value of one is no
      * change. */
     digest_name(a->args, redact_text(r->s->store, &known, args_of(spec)));
     run_idempotency(a->idempotency, r, a->key);
@@ -122,7 +122,7 @@ static void answer_run(struct attempt *a, const struct recorded *m, struct tide_
     ret->attempt = a->number;
 }
 
-/* tool.unknown, once: whoever reads the log sees that nobody knows. */
+/* tool.unknown, once: the process that reads the log sees that nobody knows. */
 static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, const char *name, struct recorded *m,
                                   struct tide_err *err)
 {
@@ -248,7 +248,7 @@ static enum tide_code decide_attempt(struct tide_run *r, const struct tide_step_
     }
 }
 
-/* Whether the program once went on behind this use: then it counts, or the later ones would not be found. */
+/* Whether the program once continued behind this use: then it counts, or the later ones would not be found. */
 static bool has_next_use(struct tide_run *r, const struct attempt *a)
 {
     const char *slash = strrchr(a->key, '/');

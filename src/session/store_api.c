@@ -175,7 +175,7 @@ enum tide_code tide_session_input(tide_store *store, const char *id, int64_t exp
                       events[i].kind);
             code = tide_about_session(err, whole);
         }
-        if (!code && k->flags & KIND_MOVES) { /* what would make a run go on is not taken for one that must not */
+        if (!code && k->flags & KIND_MOVES) { /* what would make a run continue is not taken for one that must not */
             code = store_head(s, str_from(whole), &h, err);
             code = code ? code : trust_check(s, &h, err);
         }

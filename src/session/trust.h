@@ -8,7 +8,7 @@
 /* TIDE_UNTRUSTED unless this user's Tidemark wrote all of it. Before anything of a session runs. */
 enum tide_code trust_check(struct store *store, const struct head *h, struct tide_err *err) MUST_CHECK;
 
-/* The same for one that goes on: and the events that say what runs are those that were written. After session_sync(). */
+/* The same for one that continues: and the events that say what runs are those that were written. After session_sync(). */
 enum tide_code trust_prove(struct tide_session *s, struct tide_err *err) MUST_CHECK;
 
 /* Whether a proof that holds covers the session's own events up to seq: a fork there is as trusted as they are. */

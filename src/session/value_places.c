@@ -3,7 +3,7 @@
  * In which event the values of the memory stand that are not small. A snapshot names that event instead of repeating the value:
  * so what a snapshot takes depends on what changed, not on what is remembered.
  *
- * Whoever loads the snapshot reads those events. An event of which most was overwritten since would be read for little: the rest
+ * The process that loads the snapshot reads those events. An event of which most was overwritten since would be read for little: the rest
  * of it is written into the snapshot after all, so that no more than twice the bytes of the values are read.
  */
 #include "session/value_places.h"

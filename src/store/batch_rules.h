@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a batch may be taken, and what it is told if not: the rules that every backend keeps, in one place. */
+/* Whether a batch may be taken, and its error if not: the rules that every backend keeps, in one place. */
 #ifndef STORE_BATCH_RULES_H
 #define STORE_BATCH_RULES_H
 

@@ -168,7 +168,7 @@ static bool is_steady(struct files_store *s, const struct files_log *l, const ch
                              got == NOW_LEN && memcmp(again, text + NOW_AT, NOW_LEN) == 0);
 }
 
-/* Who writes a mark has the lock of its log. One who is kept from going on in the middle of that may be so for long. */
+/* Who writes a mark has the lock of its log. One who is kept from continuing in the middle of that may be so for long. */
 static bool nobody_writes(struct files_store *s, struct files_log *l, bool locked)
 {
     const struct env_ops *ops = s->base.env->ops;
@@ -313,7 +313,7 @@ enum tide_code mark_clear(struct files_store *s, struct files_log *l, struct tid
 /* ---- one without a log ---- */
 
 /*
- * Whoever makes a session, or deletes it, leaves a mark that says "nothing" when it is cut, or one of which not all is on disk: one
+ * The process that makes a session, or deletes it, leaves a mark that says "nothing" when it is cut, or one of which not all is on disk: one
  * that says more had a log.
  */
 enum tide_code mark_without_log(struct files_store *s, struct files_log *l, struct tide_err *err)
@@ -421,7 +421,7 @@ static enum tide_code adopt_one(void *arg, const char *id, bool hidden)
     enum tide_code code;
 
     if (hidden || log_refresh(s, l, false, a->err) || !l->file || l->hidden || l->unverified || log_is_empty(l))
-        return TIDE_OK; /* whoever looks at it is told */
+        return TIDE_OK; /* the process that looks at it is told */
     if (l->mark.state != MARK_NONE || session_file_last_seq(s, id) == l->h.last_seq)
         return TIDE_OK;
     if (s->base.env->ops->lock(l->file, 0, NULL))

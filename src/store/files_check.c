@@ -87,7 +87,7 @@ static void problem(struct store_check *check, const char *where, const char *wh
     store_check_name(check, where, TIDE_CORRUPT, what);
 }
 
-/* Still: whoever deletes a session takes them away before the log. */
+/* Still: the process that deletes a session takes them away before the log. */
 static bool has_session_file(struct files_store *s, const char *id, const char *suffix)
 {
     return files_is(s, "sessions", id, suffix, ENV_FILE);
@@ -181,7 +181,7 @@ static bool is_missed(struct files_store *s, const char *name, enum env_kind kin
     return kind == ENV_LINK || has_session_file(s, id, ".json");
 }
 
-/* The last of its files that is there: whoever deletes a session takes it away before the log. */
+/* The last of its files that is there: the process that deletes a session takes it away before the log. */
 static bool is_left_alone(struct files_store *s, const char *name)
 {
     size_t len = strcspn(name, ".");
@@ -272,7 +272,7 @@ enum tide_code files_settle(struct store *store, struct tide_err *err)
         if (code)
             break;
         code = log_refresh(s, l, true, err);
-        code = code == TIDE_CORRUPT ? TIDE_OK : code; /* whoever reads it is told */
+        code = code == TIDE_CORRUPT ? TIDE_OK : code; /* the process that reads it is told */
         if (l->file)
             ops->unlock(l->file);
     }
@@ -288,7 +288,7 @@ enum tide_code files_change(struct store *store, int64_t *ret_version, struct ti
     char path[FILES_PATH];
     enum tide_code code = TIDE_OK;
 
-    if (!s->changes) { /* of a copy; whoever writes makes it */
+    if (!s->changes) { /* of a copy; the process that writes makes it */
         files_path(s, path, "", "changes", "");
         code = store->env->ops->open(store->env, path, ENV_READ, &s->changes, err);
     }

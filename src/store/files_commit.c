@@ -47,7 +47,7 @@ static int64_t reserved_end(int64_t end)
     return end < RESERVED_UNIT ? RESERVED_UNIT : (end + more) / RESERVED_UNIT * RESERVED_UNIT;
 }
 
-/* A little more than is needed, for whoever goes on writing; when there is no room for that, what is needed. */
+/* A little more than is needed, for a process that continues to write; when there is no room for that, what is needed. */
 static enum tide_code reserve_space(struct files_store *s, struct files_log *l, int64_t end, bool goes_on,
                                     struct tide_err *err)
 {
@@ -309,7 +309,7 @@ static void put_all(struct parts *all, bool again)
     pool_each(s->pool, n, put_lines, list);
     for (size_t i = 0; i < n; i++)
         failed |= list[i].synced != TIDE_OK;
-    word_end(s, failed); /* before s->mu is waited for: whoever has it may wait for this */
+    word_end(s, failed); /* before s->mu is waited for: the thread that has it may wait for this */
     pthread_mutex_lock(&s->mu);
     for (size_t i = 0; i < n; i++) {
         struct put *put = &list[i];

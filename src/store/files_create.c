@@ -322,7 +322,7 @@ static void tell_maker(struct files_store *s, struct making *m)
     if (!take_over(s, m)) {
         s->base.env->ops->close(TAKE(m->file));
         s->base.env->ops->close(TAKE(m->mark));
-        return; /* it is there: whoever looks next opens it */
+        return; /* it is there: the process that looks next opens it */
     }
     if (b->flags & BATCH_RELEASE)
         l->clean_end = l->end;
@@ -430,7 +430,7 @@ static bool sync_files(struct files_store *s, struct making *list, size_t n)
     return !failed;
 }
 
-/* Leases are there before the logs: whoever finds an open run finds who has it. One sync for all. */
+/* Leases are there before the logs: the process that finds an open run finds who has it. One sync for all. */
 static bool name_leases(struct files_store *s, struct making *list, size_t n)
 {
     struct tide_err err;
@@ -455,7 +455,7 @@ static bool name_leases(struct files_store *s, struct making *list, size_t n)
     return false;
 }
 
-/* Nobody else has anything to do with them yet: without s->mu, so that whoever has it may wait for the syncs. */
+/* Nobody else has anything to do with them yet: without s->mu, so that the thread that has it may wait for the syncs. */
 static void sync_all(struct files_store *s, struct making *list, size_t n)
 {
     bool ok;

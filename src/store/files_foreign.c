@@ -202,7 +202,7 @@ static bool put_snapshot(struct files_store *s, const struct json *v, const stru
 
 /* ---- a log without digests ---- */
 
-/* Every line of its own: what was written at once nobody knows. Goes on from *t. */
+/* Every line of its own: what was written at once nobody knows. Continues from *t. */
 static enum tide_code chain_lines(struct files_store *s, const char *id, struct line_walk *w, struct told *t,
                                   struct buf *out, struct tide_err *err)
 {
@@ -500,6 +500,6 @@ enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct 
     if (snapshot)
         ops->close(snapshot);
     if (!code || code == TIDE_NOT_FOUND)
-        log_forget(s, l); /* whoever asked looks again */
+        log_forget(s, l); /* the caller that asked looks again */
     return code == TIDE_NOT_FOUND ? TIDE_OK : code;
 }

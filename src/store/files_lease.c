@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds what. A lease is the file live/<id>.json; whoever takes it puts another file in its place, so the one before finds
+ * Who holds what. A lease is the file live/<id>.json; the process that takes it puts another file in its place, so the one before finds
  * that its own, which it keeps open, has no name any more: one look, no reading. A process has one file in boots/ and one
  * heartbeat for all its leases. A file of boots/ that is not there is that of a process that is gone.
  *
@@ -79,7 +79,7 @@ enum tide_code lease_read(struct files_store *s, const char *id, struct files_le
 }
 
 /*
- * The lease is there, and neither the log nor its mark is. Whoever makes a session writes the mark before the lease, whoever deletes
+ * The lease is there, and neither the log nor its mark is. The process that makes a session writes the mark before the lease, the process that deletes
  * one takes it away behind the lease: so somebody else took them. But a power cut may keep the lease of one that was being made, and
  * not its mark.
  */

@@ -402,7 +402,7 @@ static bool is_among(const struct ids *ids, const char *id)
     return ids->n && bsearch(&key, ids->at, ids->n, sizeof key, by_name);
 }
 
-/* Those whose run is open. What cannot be read is named by whoever looks at it. */
+/* Those whose run is open. What cannot be read is named by the process that looks at it. */
 static bool is_left(struct files_store *s, const char *id, struct waiting *ret)
 {
     struct files_log *l;

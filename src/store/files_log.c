@@ -2,7 +2,7 @@
 /*
  * One log as a file: opening it, looking whether it has grown, was replaced or taken back, and mending it. What its lines say is
  * read in files_log_parse.c. Bytes that are found are synced before anybody acts on them; a tail that is no whole unit is cut off
- * and kept aside by whoever has the lock.
+ * and kept aside by the process that has the lock.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -176,7 +176,7 @@ static void sweep_mark(struct files_store *s, struct files_log *l, int64_t size)
     if (size - l->end == sizeof TAKEN_BACK - 1 &&
         !s->base.env->ops->pread(l->file, found, sizeof TAKEN_BACK - 1, l->end, &got, NULL) &&
         strcmp(found, TAKEN_BACK) == 0)
-        (void)!log_mend(s, l, &err); /* else whoever writes next does it */
+        (void)!log_mend(s, l, &err); /* else the process that writes next does it */
 }
 
 /* ---- what stands behind the acknowledged end ---- */
@@ -219,7 +219,7 @@ static bool tail_begin(struct files_store *s, struct files_log *l, int64_t size,
     t->lock = !locked && !s->base.env->ops->lock(l->file, 0, NULL);
     t->ours = (t->lock || locked) && !s->base.read_only;
     if (t->lock)
-        t->code = mark_look(s, l, true, &t->err); /* who had the lock may have gone on */
+        t->code = mark_look(s, l, true, &t->err); /* who had the lock may have continued */
     if (t->code || (!t->lock && !locked && is_bounded(l)))
         return false;
     t->code = log_read_on(s, l, size, INT64_MAX, &t->err);
@@ -259,7 +259,7 @@ static enum tide_code tail_end(struct files_store *s, struct tail *t)
     if (t->lock)
         s->base.env->ops->unlock(l->file);
     if (found)
-        files_changed(s); /* whoever looked meanwhile could not see it */
+        files_changed(s); /* the caller that looked meanwhile could not see it */
     return t->code;
 }
 
@@ -290,7 +290,7 @@ static enum tide_code look_twice(struct files_store *s, struct files_log *l, boo
     return code;
 }
 
-/* With `accept_loss` what was lost is given up, and the log goes on from where it ends. */
+/* With `accept_loss` what was lost is given up, and the log continues from where it ends. */
 static enum tide_code give_up(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
 {
     int64_t acked = l->mark.state == MARK_OK ? l->mark.seq : 0;
@@ -388,7 +388,7 @@ static enum tide_code shortened(struct files_log *l, int64_t size, struct tide_e
 }
 
 /*
- * Whoever appends leaves the last line where it is. One who makes a line before it longer does not, nor one who puts another log
+ * The process that appends leaves the last line where it is. One who makes a line before it longer does not, nor one who puts another log
  * there: nothing is torn then, and nothing that is known holds.
  */
 static bool is_moved(struct files_store *s, struct files_log *l, const struct env_stat *st)
@@ -466,7 +466,7 @@ static enum tide_code refresh_once(struct files_store *s, struct files_log *l, b
     return code;
 }
 
-/* Whoever writes to it meanwhile has marked it by then: the next look goes as far as that mark. */
+/* The process that writes to it meanwhile has marked it by then: the next look goes as far as that mark. */
 enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
 {
     enum tide_code code = refresh_once(s, l, locked, err);
@@ -486,11 +486,11 @@ static bool look_first(struct files_store *s, struct files_log *l, struct tail *
         return false;
     if (s->base.env->ops->fstat(l->file, &st, &err) || st.size <= l->end) {
         if (!l->fits)
-            log_forget(s, l); /* an empty one: whoever looks at it sees it for the first time */
+            log_forget(s, l); /* an empty one: the process that looks at it sees it for the first time */
         return false;
     }
     if (mark_look(s, l, false, &err) || l->mark.state == MARK_BAD || is_bounded(l) || s->accept_loss)
-        return false; /* there is nothing to sync, or not yet: whoever looks at it does */
+        return false; /* there is nothing to sync, or not yet: the process that looks at it does */
     if (tail_begin(s, l, st.size, false, t)) {
         t->code = t->ours ? write_again(s, l, t->from, t->size, false, &t->err) : TIDE_OK;
         return true;

@@ -66,8 +66,8 @@ struct piece {
 };
 
 /* Whether the line is what its digest says, standing on `before`. */
-static bool proved(struct files_store *s, const char *id, struct event *ev, const struct line_fields *m,
-                   const unsigned char before[DIGEST_SIZE])
+static bool is_proved(struct files_store *s, const char *id, struct event *ev, const struct line_fields *m,
+                      const unsigned char before[DIGEST_SIZE])
 {
     unsigned char digest[DIGEST_SIZE];
 
@@ -106,7 +106,7 @@ static enum tide_code chain_to(struct files_store *s, struct files_log *l, int64
         arena_reset(&a);
         if (!walk_next(&w, &line, err) || line_read(&a, line, &ev, &m) != LINE_EVENT)
             code = err->code ? err->code : damaged(l, ev.seq + 1, err);
-        else if (!proved(s, l->id, &ev, &m, before))
+        else if (!is_proved(s, l->id, &ev, &m, before))
             code = damaged(l, ev.seq, err);
         memcpy(before, ev.digest, DIGEST_SIZE);
     }
@@ -159,7 +159,7 @@ static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64
     return TIDE_OK;
 }
 
-/* Whether a line goes on with the write that the one before it is of, or begins one where that has ended. */
+/* Whether a line continues with the write that the one before it is of, or begins one where that has ended. */
 static bool goes_on(const struct line_fields *before, const struct line_fields *m)
 {
     if (!m->verified)
@@ -185,7 +185,7 @@ static enum tide_code fill_cache(struct files_store *s, struct files_log *l, int
         if (!walk_next(&w, &line, err))
             code = err->code ? err->code : damaged(l, from, err);
         else if (line_read(&p->arena, line, ev, &m) != LINE_EVENT || ev->seq != from ||
-                 !proved(s, l->id, ev, &m, before) || !goes_on(&last, &m))
+                 !is_proved(s, l->id, ev, &m, before) || !goes_on(&last, &m))
             code = damaged(l, from, err);
         if (code)
             break;

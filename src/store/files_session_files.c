@@ -3,7 +3,7 @@
  * What people read of a session beside its log: sessions/<id>.json and <id>.tokens.json. Both are computed from the log, and not
  * synced. While this process holds the session they are written within LATER_MS after a change that they show: of a run that
  * starts and ends meanwhile they are written once, with its end. They are there before the lease is given back: under the lock
- * of the log, so that nobody deletes the session meanwhile. A process that is killed leaves them behind the log; whoever writes to the
+ * of the log, so that nobody deletes the session meanwhile. A process that is killed leaves them behind the log; the process that writes to the
  * session next writes them.
  */
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void put_changed(struct files_store *s, const char *id, const char *suffi
     (void)!files_put(s, "sessions", name, bytes, false, NULL);
 }
 
-static void keep(struct files_log *l, struct str session_file, struct str tokens)
+static void keep_files(struct files_log *l, struct str session_file, struct str tokens)
 {
     struct files_shown *kept = mem_alloc(sizeof *kept + session_file.len + tokens.len);
 
@@ -58,7 +58,7 @@ bool session_files_put(struct files_store *s, struct files_log *l, struct str se
     bool waits = l->shown != NULL;
 
     if (session_file.len)
-        keep(l, session_file, tokens);
+        keep_files(l, session_file, tokens);
     if (!l->shown)
         return false;
     if (rests || !l->lease_file) {
@@ -84,7 +84,7 @@ static bool settle_one(struct files_store *s, struct files_log *l)
 
     if (l->busy || !l->file || ops->lock(l->file, 0, NULL))
         return false;
-    if (lease_is_ours(s, l)) { /* else whoever took it writes them */
+    if (lease_is_ours(s, l)) { /* else the process that took it writes them */
         write_kept(s, l);
         cache_save_head(s, l, STR("")); /* one older than the session file would hide what is gone behind it */
     }

@@ -10,7 +10,7 @@
  *   store.json, lock, changes
  *
  * sessions/<id>.mark says up to which event the log was acknowledged: it is written after the sync of the log, so it is never ahead
- * of the disk, and whoever reads holds the log against it (files_acknowledged.c).
+ * of the disk, and the process that reads holds the log against it (files_acknowledged.c).
  *
  *   files_open.c    the directory, opening, the table of calls    files_commit.c  a group of batches, to disk
  *   files_log.c     one log: its file, looking at it, mending     files_plan.c    what each session gets of a group
@@ -24,7 +24,7 @@
  *   files_session_files.c   what people read beside a log
  *
  * Who writes a log holds its lock for one commit, no longer. Bytes behind the acknowledged end are taken for events only when they
- * were written again and synced by whoever finds them: so nobody acts on what a power cut could take back.
+ * were written again and synced by the process that finds them: so nobody acts on what a power cut could take back.
  */
 #ifndef STORE_FILES_STORE_H
 #define STORE_FILES_STORE_H
@@ -113,18 +113,19 @@ struct files_log {
     int64_t clean_end;  /* it was given back at this length */
     int64_t head_seq;   /* that what was kept of it in the cache knows of, whether it fits or not; 0: nothing is */
     int64_t vouched;    /* the event whose proof of origin we made: it is right; 0: none */
-    int64_t proved_seq; /* up to this event all are what was written: by whoever gave it back, or read since … */
-    int64_t mtime_ns;   /* … and the file has not been touched by others since it had this time, … */
-    int64_t kept_ns;    /* … which is kept in the cache; 0: none is */
-    bool fits;          /* what was kept of it in the cache fits: nothing is missing */
-    int64_t chain_seq;  /* of lines without digests: the event up to which a reader has computed them, … */
+    int64_t
+        proved_seq; /* up to this event all are what was written: by the caller that gave it back, or read since … */
+    int64_t mtime_ns;  /* … and the file has not been touched by others since it had this time, … */
+    int64_t kept_ns;   /* … which is kept in the cache; 0: none is */
+    bool fits;         /* what was kept of it in the cache fits: nothing is missing */
+    int64_t chain_seq; /* of lines without digests: the event up to which a reader has computed them, … */
     unsigned char chain[DIGEST_SIZE]; /* … and its digest */
     int64_t allocated;
     struct files_block *blocks; /* of the index, from first_block on without a gap; the last may be begun */
     size_t n_blocks, cap_blocks;
     int64_t first_block;
     int64_t saved;               /* blocks before this one are in the cache */
-    struct env_file *lease_file; /* of our own lease; its links tell whether somebody took it */
+    struct env_file *lease_file; /* of our own lease; its link count shows whether it was taken */
     struct files_lease lease;    /* ours, while lease_file is there */
     int64_t runs_looked;         /* of another program's: at this length it was looked whether … */
     bool run_open;               /* … its run is open */
@@ -200,7 +201,7 @@ struct files_log *log_of(struct files_store *s, struct str id);
 /* Opens it if it is there and reads on from where it is known. With s->mu. `locked`: the caller has the file's lock. */
 enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err) MUST_CHECK;
 /*
- * Those of which nothing is known yet are read, and their syncs go out side by side. What fails is told to whoever looks at that
+ * Those of which nothing is known yet are read, and their syncs go out side by side. A failure is returned to the caller that reads that
  * one. With s->mu, which is kept: nobody may see what is not on disk yet.
  */
 void log_look_ahead(struct files_store *s, struct files_log *const *list, size_t n);
@@ -275,7 +276,7 @@ enum tide_code mark_put(struct files_store *s, struct env_file *file, const char
 enum tide_code mark_make(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
 /* Writing it will not fail for lack of room. */
 enum tide_code mark_reserve(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
-/* The log is on disk as far as it is known. With its lock. `rests`: nobody goes on writing for now. */
+/* The log is on disk as far as it is known. With its lock. `rests`: nobody continues writing for now. */
 void mark_write(struct files_store *s, struct files_log *l, bool rests);
 /* It says nothing any more, on disk. */
 enum tide_code mark_clear(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
@@ -307,14 +308,14 @@ typedef enum tide_code files_write_fn(struct files_store *s, void *arg, bool aga
 enum tide_code word_guard(struct files_store *s, files_write_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 void word_changed(struct files_store *s, int64_t change);
 enum tide_code word_change(struct files_store *s, int64_t *ret_version, struct tide_err *err) MUST_CHECK;
-/* Around what is told of by word_changed(), which its process may not come to any more. */
+/* Around what word_changed() reports, which its process may not come to any more. */
 void word_committing(struct files_store *s, bool is);
 void word_leave(struct files_store *s);
 
 /* ---- files_session_files.c */
 
 /*
- * They are as of the last event now; an empty one: not known. With the lock of the log. `rests`: nobody goes on writing for now;
+ * They are as of the last event now; an empty one: not known. With the lock of the log. `rests`: nobody continues writing for now;
  * else they may come later. True: they were written.
  */
 bool session_files_put(struct files_store *s, struct files_log *l, struct str session_file, struct str tokens,
@@ -354,7 +355,7 @@ enum tide_code boot_alive(struct files_store *s, const char *boot, bool *ret_ali
 bool cache_load_head(struct files_store *s, struct files_log *l, const struct env_stat *st);
 void cache_save_head(struct files_store *s, struct files_log *l, struct str summary);
 bool cache_fits_end(struct files_store *s, struct files_log *l); /* the last line that is known is where it was */
-/* Whoever left the file like this had proved it, or written it behind what was proved. */
+/* The process that left the file like this had proved it, or written it behind what was proved. */
 bool cache_is_clean(struct files_store *s, const struct files_log *l, const struct env_stat *st);
 /* What lists show; empty when it is behind the log. In the arena. */
 struct str cache_summary(struct files_store *s, const struct files_log *l, struct arena *a);
@@ -410,7 +411,7 @@ enum tide_code files_change(struct store *, int64_t *ret_version, struct tide_er
 /* Ids of all sessions, the hidden ones too when asked for. */
 typedef enum tide_code files_id_fn(void *arg, const char *id, bool hidden);
 enum tide_code files_each_id(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
-/* The same, each looked at before: for whoever refreshes all of them. Not the hidden ones. */
+/* The same, each looked at before: for a caller that refreshes all of them. Not the hidden ones. */
 enum tide_code files_each_log(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 /* Of those that live/ has. */
 enum tide_code files_each_live(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;

@@ -5,7 +5,7 @@
  * A disk that fails one sync may have lost what it had been given of other files, and a later sync of those says "ok". So a write
  * counts as stored when its own sync went well and no sync of anybody failed since the write began. Each process therefore says
  * that it begins a sync before it writes, and how many have ended; a failure is counted before its sync is said to have ended.
- * Whoever's sync went well waits for those that were under way by then; when one failed, or its process died in it, the same
+ * A process whose sync went well waits for those that were under way by then; when one failed, or its process died in it, the same
  * bytes are written once more, in place, and synced: reading them back would prove nothing, because the page cache answers.
  *
  * One that does not end (its process is stopped, its disk hangs) is not waited for beyond LATE_MS. It can fail only once, and
@@ -36,12 +36,12 @@ struct word {
     struct slot slots[SLOTS];
 };
 
-static uint64_t get(const uint64_t *at)
+static uint64_t get_word(const uint64_t *at)
 {
     return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 }
 
-static void set(uint64_t *at, uint64_t value)
+static void set_word(uint64_t *at, uint64_t value)
 {
     __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
 }
@@ -84,7 +84,8 @@ static uint64_t boot_number(const struct files_store *s)
 
 static bool is_dead(struct files_store *s, const struct slot *slot, bool *ret_elsewhere)
 {
-    struct env_proc p = {.pid_ns = get(&slot->pid_ns), .pid = pid_of(slot), .start_time = get(&slot->start_time)};
+    struct env_proc p = {
+        .pid_ns = get_word(&slot->pid_ns), .pid = pid_of(slot), .start_time = get_word(&slot->start_time)};
     enum env_life life;
 
     snprintf(p.kernel_boot, sizeof p.kernel_boot, "%s", s->holders.self.kernel_boot);
@@ -97,7 +98,7 @@ static bool is_dead(struct files_store *s, const struct slot *slot, bool *ret_el
 static void write_off(struct word *w, struct slot *slot)
 {
     add_one(&w->failures);
-    set(&slot->ended, get(&slot->begun));
+    set_word(&slot->ended, get_word(&slot->begun));
 }
 
 /* The slots of processes that are gone are used again. With the lock of the file. */
@@ -108,9 +109,9 @@ static struct slot *free_slot(struct files_store *s, struct word *w)
     for (uint64_t i = 0; i < SLOTS; i++) {
         struct slot *slot = &w->slots[i];
 
-        if (i < get(&w->used) && pid_of(slot) && !is_dead(s, slot, &elsewhere))
+        if (i < get_word(&w->used) && pid_of(slot) && !is_dead(s, slot, &elsewhere))
             continue;
-        if (i < get(&w->used) && pid_of(slot) && get(&slot->begun) != get(&slot->ended))
+        if (i < get_word(&w->used) && pid_of(slot) && get_word(&slot->begun) != get_word(&slot->ended))
             write_off(w, slot);
         return slot;
     }
@@ -121,23 +122,23 @@ static enum tide_code claim_locked(struct files_store *s, struct word *w, struct
 {
     struct slot *slot;
 
-    if (get(&w->boot) != boot_number(s) || get(&w->used) > SLOTS) {
+    if (get_word(&w->boot) != boot_number(s) || get_word(&w->used) > SLOTS) {
         memset(w->slots, 0, sizeof w->slots);
-        set(&w->used, 0);
+        set_word(&w->used, 0);
         add_one(&w->failures);
-        set(&w->boot, boot_number(s));
+        set_word(&w->boot, boot_number(s));
     }
     slot = free_slot(s, w);
     if (!slot)
         return tide_fail(err, TIDE_BUSY, "%d processes write to '%s' already: try again later", SLOTS, s->dir);
-    set(&slot->start_time, s->holders.self.start_time);
-    set(&slot->pid_ns, s->holders.self.pid_ns);
-    set(&slot->ended, get(&slot->begun));
-    set(&slot->committing, 0);
+    set_word(&slot->start_time, s->holders.self.start_time);
+    set_word(&slot->pid_ns, s->holders.self.pid_ns);
+    set_word(&slot->ended, get_word(&slot->begun));
+    set_word(&slot->committing, 0);
     set_pid(slot, s->holders.self.pid);
     s->slot = (int)(slot - w->slots);
-    if ((uint64_t)s->slot >= get(&w->used))
-        set(&w->used, (uint64_t)s->slot + 1);
+    if ((uint64_t)s->slot >= get_word(&w->used))
+        set_word(&w->used, (uint64_t)s->slot + 1);
     return TIDE_OK;
 }
 
@@ -164,7 +165,7 @@ void word_leave(struct files_store *s)
     struct word *w = s->slot >= 0 ? word_of(s, NULL) : NULL;
 
     if (w) {
-        set(&w->slots[s->slot].committing, 0);
+        set_word(&w->slots[s->slot].committing, 0);
         set_pid(&w->slots[s->slot], 0);
     }
     s->slot = -1;
@@ -175,7 +176,7 @@ void word_committing(struct files_store *s, bool is)
     struct word *w = s->slot >= 0 ? word_of(s, NULL) : NULL;
 
     if (w)
-        set(&w->slots[s->slot].committing, is);
+        set_word(&w->slots[s->slot].committing, is);
 }
 
 void word_changed(struct files_store *s, int64_t change)
@@ -193,18 +194,18 @@ void word_changed(struct files_store *s, int64_t change)
  * they count anew every second. */
 static int64_t version_of(struct files_store *s, const struct word *w)
 {
-    uint64_t version = (uint64_t)__atomic_load_n(&w->change, __ATOMIC_SEQ_CST), used = get(&w->used);
+    uint64_t version = (uint64_t)__atomic_load_n(&w->change, __ATOMIC_SEQ_CST), used = get_word(&w->used);
     bool elsewhere = false;
 
-    if (get(&w->boot) != boot_number(s))
+    if (get_word(&w->boot) != boot_number(s))
         return (int64_t)version;
     for (uint64_t i = 0; i < used && i < SLOTS; i++) {
         const struct slot *slot = &w->slots[i];
 
-        if (!pid_of(slot) || !get(&slot->committing))
+        if (!pid_of(slot) || !get_word(&slot->committing))
             continue;
         if (is_dead(s, slot, &elsewhere))
-            version += (uint64_t)pid_of(slot) * 0x9e3779b97f4a7c15u ^ get(&slot->start_time);
+            version += (uint64_t)pid_of(slot) * 0x9e3779b97f4a7c15u ^ get_word(&slot->start_time);
         else if (elsewhere)
             version += (uint64_t)(s->base.env->ops->mono_ns(s->base.env) / 1000000000) << 32;
     }
@@ -239,7 +240,7 @@ enum tide_code word_begin(struct files_store *s, struct word_at *ret, struct tid
     if (s->slot < 0 && claim_slot(s, err))
         return tide_wrap(err, "nothing was stored");
     w = word_of(s, err);
-    *ret = (struct word_at){.failures = get(&w->failures)};
+    *ret = (struct word_at){.failures = get_word(&w->failures)};
     add_one(&w->slots[s->slot].begun);
     return TIDE_OK;
 }
@@ -256,10 +257,10 @@ void word_end(struct files_store *s, bool failed)
 /* Whether the syncs that were under way in there have ended; one that nobody can end is settled. */
 static bool await_word(struct files_store *s, struct word *w, struct slot *slot)
 {
-    uint64_t begun = get(&slot->begun);
+    uint64_t begun = get_word(&slot->begun);
     bool elsewhere = false;
 
-    for (int ms = 0; pid_of(slot) && get(&slot->ended) < begun; ms++) {
+    for (int ms = 0; pid_of(slot) && get_word(&slot->ended) < begun; ms++) {
         if (is_dead(s, slot, &elsewhere) || (elsewhere && ms >= ELSEWHERE_MS)) {
             write_off(w, slot);
             return true;
@@ -274,12 +275,12 @@ static bool await_word(struct files_store *s, struct word *w, struct slot *slot)
 bool word_holds(struct files_store *s, struct word_at *at)
 {
     struct word *w = word_of(s, NULL);
-    uint64_t used = get(&w->used), late = 0, failures;
+    uint64_t used = get_word(&w->used), late = 0, failures;
 
     for (uint64_t i = 0; i < used && i < SLOTS; i++)
-        if (get(&w->slots[i].begun) != get(&w->slots[i].ended))
+        if (get_word(&w->slots[i].begun) != get_word(&w->slots[i].ended))
             late += !await_word(s, w, &w->slots[i]);
-    failures = get(&w->failures);
+    failures = get_word(&w->failures);
     if (failures == at->failures && at->again >= late)
         return true;
     at->again++;

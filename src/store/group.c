@@ -465,7 +465,7 @@ void group_keep_alive(struct group *g)
 void group_maintain_by(struct group *g, int64_t mono_ns)
 {
     if (!g->store->env->threads)
-        return; /* whoever commits next sees to it, or whoever closes the store */
+        return; /* the next commit takes care of it, or the close of the store */
     pthread_mutex_lock(&g->mu);
     if (mono_ns < g->chore_ns)
         g->chore_ns = mono_ns;

@@ -4,7 +4,7 @@
  * so that the cost of the sync is shared. Who writes: a caller that waits does it itself when nobody else is at it (no
  * hand-over between threads for a lone caller); for queued work that nobody waits for there is one thread. What may be
  * written later waits some milliseconds for a caller that commits it with its own. In simulation there is no thread, and the
- * same step is driven by whoever waits.
+ * same step is driven by the caller that waits.
  *
  *   submit ─► queue (bounded: a full queue blocks the caller) ─► step: commit ─► finished ─► waiters, completions
  */
@@ -37,7 +37,7 @@ struct group_owner {
 };
 enum tide_code group_flush(struct group *g, struct group_owner *owner, struct tide_err *err);
 
-/* Something is queued, or failed and nobody was told yet. */
+/* Something is queued, or failed and was not reported yet. */
 static inline bool group_owes(const struct group_owner *owner)
 {
     return owner->pending || owner->failed.code;

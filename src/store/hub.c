@@ -2,7 +2,7 @@
 /*
  * One hub for each open store. While it has watchers, a thread of its own waits for the kernel to tell of writes to the side file,
  * which every commit of every process writes to; then it looks at the store's change number, and signals the watchers' eventfds
- * when that is another one. So a commit wakes each of them once, whoever made it, and an idle store costs nothing.
+ * when that is another one. So a commit wakes each of them once, no matter who made it, and an idle store costs nothing.
  *
  *   commit ─► side file written ─► inotify ─► the hub's thread: change() ─► an eventfd per watcher ─► their loops
  *
@@ -14,7 +14,7 @@
  * - Watchers hold no transaction and no queue: how far each has read is its own affair.
  * - A store that is no file (watch.self is empty) tells by itself, from a thread of its own: hub_tell().
  * - Where the kernel tells nothing (instances used up, a file system that other machines write to) the thread looks every POLL_MS.
- * - Without threads (the simulator) whoever waits looks.
+ * - Without threads (the simulator) the caller that waits checks.
  */
 #include "store/hub.h"
 

@@ -8,12 +8,12 @@
 
 #include "store/store.h"
 
-struct hub *hub_new(struct store *store); /* costs nothing until the first watcher comes */
+struct hub *hub_new(struct store *store); /* costs nothing until the first watcher is opened */
 void hub_free(struct hub *h);             /* every watcher is closed */
-void hub_committed(struct hub *h);        /* by this process: where the kernel would not tell */
+void hub_committed(struct hub *h);        /* this process has committed: needed where the kernel does not report it */
 void hub_tell(
-    struct hub *h); /* any thread: something may have changed. For backends that are told of commits otherwise */
+    struct hub *h); /* any thread: something may have changed. For backends that learn of commits in another way */
 
-size_t hub_count(struct hub *h); /* watchers, now */
+size_t hub_count(struct hub *h); /* how many watchers there are */
 
 #endif

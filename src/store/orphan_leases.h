@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Leases of this process that no handle of it knows of, because the disk failed when they were taken or given back. Others are
- * told that the session is held, so they are given back as soon as the disk lets us. Noted and dropped by the writer; any thread
+ * told that the session is held, so they are given back as soon as the disk can be written. Noted and dropped by the writer; any thread
  * may look.
  */
 #ifndef STORE_ORPHAN_LEASES_H

@@ -6,7 +6,7 @@
  * commit. It is synced once, before the first commit with it, so that it is there after a power cut; later it can be behind
  * the log, never ahead of it. So when the log ends before the mark, acknowledged events are gone (a write-ahead log that was
  * deleted or damaged: SQLite by itself would say nothing), and opening says so. While a commit is under way it says "suspect":
- * when that commit's sync fails, or its process dies in it, the page cache may show what the disk does not have, and whoever
+ * when that commit's sync fails, or its process dies in it, the page cache may show what the disk does not have, and the process that
  * opens the store next does not trust it. It must be said before: a disk that fails the sync may fail this write as well.
  *
  *   bytes 0..  "position 00000000000000000042 ok      5f3c…16 hex digits of its digest\n"
@@ -101,7 +101,7 @@ static enum tide_code read_once(struct sqlite_store *s, struct mark *ret, struct
 
 /*
  * Who opens a store reads it without the lock of those who write it, and may get some of the old line and some of the new, for as
- * long as whoever writes it is kept from going on. What stays is damage.
+ * long as the process that writes it is kept from continuing. What stays is damage.
  */
 static enum tide_code mark_read(struct sqlite_store *s, struct mark *ret, struct tide_err *err)
 {
@@ -196,7 +196,8 @@ enum tide_code mark_begin_still(struct sqlite_store *s, bool made, int64_t *ret_
         m.pos = s->last_pos;
     }
     s->mark_empty |= m.is == MARK_NONE;
-    s->mark_fresh |= m.is != MARK_WHOLE || m.suspect; /* whoever died in its commit may not have come to the sync */
+    s->mark_fresh |=
+        m.is != MARK_WHOLE || m.suspect; /* the process that died in its commit may not have come to the sync */
     *ret_pos = m.pos;
     s->open = OPEN_UNKNOWN; /* others may have closed it since */
     return code ? code : mark_begin(s, m.pos, err);
@@ -274,7 +275,7 @@ void mark_close(struct sqlite_store *s)
         mark_back(s, s->last_pos);
 }
 
-/* Goes on without the lost events. Their positions are not used again: who has read them reads on behind them. */
+/* Continues without the lost events. Their positions are not used again: who has read them reads on behind them. */
 static enum tide_code accept_loss(struct sqlite_store *s, const struct mark *m, struct tide_err *err)
 {
     if (m->is == MARK_WHOLE)

@@ -451,7 +451,7 @@ static void sqlite_close_store(struct store *store)
 {
     struct sqlite_store *s = sqlite_of(store);
 
-    /* A closed store is one file, for whoever copies it; also the next opening has no log to read. */
+    /* A closed store is one file, for the person who copies it; also the next opening has no log to read. */
     if (s->w.db && !s->broken && s->moved && queue_try(s)) {
         sqlite3_busy_timeout(s->w.db, 0);
         mark_close(s);

@@ -135,7 +135,7 @@ struct sqlite_store {
     struct store base;
     char path[1024];
     struct env_file *mark; /* the side file: lock of all writing, and the last position that was acknowledged */
-    struct conn w;         /* used by whoever is in commit() or maintain() */
+    struct conn w;         /* used by the thread that is in commit() or maintain() */
     struct reader {
         struct conn c;   /* first: db_reader_done() gets nothing else */
         bool busy;       /* a thread is in a transaction of it */
@@ -228,7 +228,7 @@ enum tide_code path_still_there(struct sqlite_store *s, struct tide_err *err)
 enum tide_code db_sync_dir(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 
 /* sqlite_acknowledged.c: the side file. */
-/* Opens it, and makes it when told to; a store that is closed may be without one until something is written. */
+/* Opens it, and makes it when asked; a store that is closed may be without one until something is written. */
 enum tide_code mark_open(struct sqlite_store *s, bool create, struct tide_err *err) MUST_CHECK;
 bool mark_missing(struct sqlite_store *s); /* or nothing is in it */
 /* What it would say, and nothing is done about it. `older`: of a version that does not say when it is closed. */
@@ -240,7 +240,7 @@ enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide
  */
 enum tide_code mark_begin(struct sqlite_store *s, int64_t pos, struct tide_err *err) MUST_CHECK;
 enum tide_code mark_begin_still(struct sqlite_store *s, bool made, int64_t *ret_pos, struct tide_err *err) MUST_CHECK;
-/* After it succeeded, before anyone is told; `broken` then: it is there, and the file does not say that the store is open. */
+/* After it succeeded, before it is acknowledged; `broken` then: it is there, and the file does not say that the store is open. */
 void mark_end(struct sqlite_store *s, int64_t pos);
 void mark_back(struct sqlite_store *s, int64_t pos); /* nothing was stored, and nothing is in doubt */
 enum tide_code mark_settle(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* the log was written anew */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What recovery has to look at: the rows of `live` whose holder has died or that have none. Read in pieces, each in a
- * transaction of its own, so that whoever is called may write. Whether a process lives is asked once for each, however many
+ * transaction of its own, so that the callback may write. Whether a process lives is asked once for each, however many
  * leases it left. A damaged row keeps nobody from the others: it is skipped, and named at the end.
  */
 #include "store/sqlite_db.h"

@@ -143,7 +143,7 @@ static enum tide_code make_dir(struct sqlite_store *s, struct tide_err *err)
 
 /*
  * The entry of a new file is durable only when its directory is synced; SQLite does that for its log, not for the file.
- * Must come before the tables are stored: whoever finds them there relies on it. It does, with the first words of the mark.
+ * Must come before the tables are stored: the process that finds them there relies on it. It does, with the first words of the mark.
  */
 enum tide_code db_sync_dir(struct sqlite_store *s, struct tide_err *err)
 {

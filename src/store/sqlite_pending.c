@@ -32,7 +32,7 @@ static int connect_table(sqlite3 *db, void *arg, int argc, const char *const *ar
                      : "CREATE TABLE x(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag, proof)");
 }
 
-static int disconnect(sqlite3_vtab *t)
+static int disconnect_table(sqlite3_vtab *t)
 {
     free(t);
     return SQLITE_OK;
@@ -134,7 +134,7 @@ static int heads_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int col
 /* Two, because a column is asked for with every row: which table it is of is known then. */
 #define MODULE(column)                                                                                                 \
     {                                                                                                                  \
-        .xConnect = connect_table, .xBestIndex = best_index, .xDisconnect = disconnect, .xOpen = open_cursor,          \
+        .xConnect = connect_table, .xBestIndex = best_index, .xDisconnect = disconnect_table, .xOpen = open_cursor,    \
         .xClose = close_cursor, .xFilter = filter, .xNext = next, .xEof = is_end, .xColumn = (column),                 \
         .xRowid = rowid,                                                                                               \
     }

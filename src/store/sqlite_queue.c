@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lock of all writing is that of the side file "-mark", and whoever has it commits. Those who find it taken meet in "-queue",
+ * The lock of all writing is that of the side file "-mark", and the process that has it commits. Those who find it taken meet in "-queue",
  * memory that the processes of one store share: each has a slot, in which it asks for the lock or hands its batches over. The process
  * that has the lock commits them with its own, in one transaction and with one sync, and answers; then it commits what has come
  * meanwhile, or names the next one, in the order in which they asked.
@@ -8,10 +8,10 @@
  *    IDLE ─► FILLING ─► READY ──lock──► TAKEN ─► STORING ──COMMIT──► DONE ─► IDLE
  *                   └─► WANTS (the lock alone)
  *
- * The lock decides, this memory only hurries it. Whoever waits tries the lock itself from time to time, so that one that died or was
+ * The lock decides, this memory only hurries it. The process that waits tries the lock itself from time to time, so that one that died or was
  * stopped is in nobody's way for long; a process that cannot use this memory, or knows nothing of it, takes the lock as it comes.
  *
- * TAKEN, STORING and DONE are set under the lock alone. So whoever has the lock and finds TAKEN knows that the process which took
+ * TAKEN, STORING and DONE are set under the lock alone. So the process that has the lock and finds TAKEN knows that the process which took
  * it is gone, and that nothing of it was stored: it may be taken again. STORING: it may be stored, or not; the places of its events
  * were put into the slot before, and its owner looks for the digest of the last one (settle_lost()). DONE comes behind the sync.
  * An owner that gives up on what was taken marks it ABANDONED: nobody takes it again.
@@ -48,7 +48,7 @@ struct slot {
 struct shared {
     uint64_t magic, boot, file, pid_ns, founded, ticket;
     int64_t touched_ms;
-    uint32_t next, used; /* next: the slot that is to take the lock, from 1; 0: whoever comes */
+    uint32_t next, used; /* next: the slot that is to take the lock, from 1; 0: the first that comes */
     char reserved[4096 - 64];
     struct slot slots[SLOTS];
     char areas[SLOTS][AREA_BYTES];
@@ -57,13 +57,13 @@ struct shared {
 #define GET(at) __atomic_load_n((at), __ATOMIC_SEQ_CST)
 #define SET(at, value) __atomic_store_n((at), (value), __ATOMIC_SEQ_CST)
 
-static bool swap(uint32_t *word, uint32_t from, uint32_t to)
+static bool swap_word(uint32_t *word, uint32_t from, uint32_t to)
 {
     return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 /* From one state to another, whatever flags are set beside it. */
-static bool move(uint32_t *word, uint32_t from, uint32_t to)
+static bool move_state(uint32_t *word, uint32_t from, uint32_t to)
 {
     uint32_t now = GET(word);
 
@@ -141,7 +141,7 @@ static bool is_dead(struct sqlite_store *s, const struct slot *slot)
 }
 
 /*
- * Nobody's, or that of a process that is gone, and nobody is at what it asked for: it is ours from here on, unless whoever has the
+ * Nobody's, or that of a process that is gone, and nobody is at what it asked for: it is ours from here on, unless the process that has the
  * lock takes what is asked for there at this very moment.
  */
 static bool take_over(struct sqlite_store *s, struct slot *slot)
@@ -149,7 +149,7 @@ static bool take_over(struct sqlite_store *s, struct slot *slot)
     uint32_t word = GET(&slot->word), state = word & STATE;
 
     return (!GET(&slot->pid) || (state != TAKEN && state != STORING && is_dead(s, slot))) &&
-           swap(&slot->word, word, FILLING);
+           swap_word(&slot->word, word, FILLING);
 }
 
 /* Whether those who use this memory live where we do; else it is made anew, when nobody can be using it. With the lock of the file. */
@@ -182,7 +182,7 @@ static bool found(struct sqlite_store *s, struct shared *q)
 }
 
 /* With the lock of the file. */
-static void claim(struct sqlite_store *s, struct shared *q)
+static void claim_slot(struct sqlite_store *s, struct shared *q)
 {
     unsigned i = 0;
     struct slot *slot;
@@ -218,7 +218,7 @@ static bool has_slot(struct sqlite_store *s)
 }
 
 /* Finds or makes the memory and a slot in it. `create`: others are here, so there is to be one. */
-static bool join(struct sqlite_store *s, bool create)
+static bool join_queue(struct sqlite_store *s, bool create)
 {
     const struct env_ops *ops = s->base.env->ops;
     int64_t now = clock_ms(s);
@@ -240,7 +240,7 @@ static bool join(struct sqlite_store *s, bool create)
     }
     if (ops->lock(s->queue.file, 0, NULL))
         return false;
-    claim(s, shared_of(s));
+    claim_slot(s, shared_of(s));
     ops->unlock(s->queue.file);
     return s->queue.slot >= 0;
 }
@@ -272,7 +272,7 @@ bool queue_try(struct sqlite_store *s)
 }
 
 /* Puts down what is asked for. What was abandoned is over once it is answered. False: another still has it. */
-static bool ask(struct sqlite_store *s, const struct batch *list)
+static bool put_request(struct sqlite_store *s, const struct batch *list)
 {
     struct shared *q = shared_of(s);
     struct slot *me = slot_of(s);
@@ -306,7 +306,7 @@ static enum tide_code fail_unknown(struct sqlite_store *s, struct batch *list, c
 }
 
 /* What is ours of those that another process has committed. */
-static void accept(struct sqlite_store *s, struct batch *list, bool *ret_answered)
+static void accept_answers(struct sqlite_store *s, struct batch *list, bool *ret_answered)
 {
     *ret_answered = true;
     for (struct batch *b = list; b; b = b->next) {
@@ -367,13 +367,14 @@ static enum tide_code settle_lost(struct sqlite_store *s, struct batch *list, bo
     }
     if (!there)
         forget_answers(list);
-    accept(s, list, ret_answered);
+    accept_answers(s, list, ret_answered);
     if (*ret_answered)
         queue_unlock(s);
     return TIDE_OK;
 }
 
-static enum tide_code receive(struct sqlite_store *s, struct batch *list, bool *ret_answered, struct tide_err *err)
+static enum tide_code receive_answers(struct sqlite_store *s, struct batch *list, bool *ret_answered,
+                                      struct tide_err *err)
 {
     uint32_t outcome = GET(&slot_of(s)->outcome);
     bool known =
@@ -382,7 +383,7 @@ static enum tide_code receive(struct sqlite_store *s, struct batch *list, bool *
     SET(&slot_of(s)->word, IDLE);
     if (outcome == QUEUE_UNKNOWN || (outcome == QUEUE_STORED && !known))
         return fail_unknown(s, list, "the disk failed while the events were being stored", err);
-    accept(s, list, ret_answered);
+    accept_answers(s, list, ret_answered);
     s->queue.alone = !*ret_answered; /* what was refused is tried, and told, by this process itself */
     return *ret_answered ? TIDE_OK : queue_lock(s, NULL, &(bool){false}, err);
 }
@@ -396,7 +397,7 @@ static enum tide_code got_lock(struct sqlite_store *s, struct batch *list, bool 
         return settle_lost(s, list, ret_answered, err);
     if (list && state == DONE) {
         queue_unlock(s);
-        return receive(s, list, ret_answered, err);
+        return receive_answers(s, list, ret_answered, err);
     }
     SET(&slot_of(s)->word, IDLE);
     return TIDE_OK;
@@ -424,7 +425,7 @@ static enum tide_code give_up(struct sqlite_store *s, struct batch *list, enum t
         err->code = TIDE_UNKNOWN;
         return tide_wrap(err, "another process has taken the events, and it is unknown whether they are stored");
     }
-    return receive(s, list, ret_answered, err);
+    return receive_answers(s, list, ret_answered, err);
 }
 
 static enum tide_code wait_in_line(struct sqlite_store *s, struct batch *list, int patience_ms, bool *ret_answered,
@@ -439,9 +440,9 @@ static enum tide_code wait_in_line(struct sqlite_store *s, struct batch *list, i
         enum tide_code code;
 
         if (list && (word & STATE) == DONE)
-            return receive(s, list, ret_answered, err);
+            return receive_answers(s, list, ret_answered, err);
         if (word & NAMED || (now >= try_ms && (try_ms || !must_wait(s))) || now >= deadline) {
-            swap(&slot_of(s)->word, word, word & ~(uint32_t)NAMED);
+            swap_word(&slot_of(s)->word, word, word & ~(uint32_t)NAMED);
             code = try_lock(s, now >= deadline, err);
             if (!code)
                 return got_lock(s, list, ret_answered, err);
@@ -470,7 +471,7 @@ enum tide_code queue_lock(struct sqlite_store *s, struct batch *list, bool *ret_
         s->refused_ms = 0;
         return code;
     }
-    if (!join(s, true) || !ask(s, list))
+    if (!join_queue(s, true) || !put_request(s, list))
         return store_lock(&s->base, s->mark, &s->refused_ms, err);
     code = wait_in_line(s, list, again ? AGAIN_MS : STORE_LOCK_MS, ret_answered, err);
     s->refused_ms = code == TIDE_BUSY ? clock_ms(s) : 0;
@@ -502,25 +503,25 @@ static bool is_asked(struct sqlite_store *s, struct slot *slot, unsigned i)
     uint32_t word = GET(&slot->word);
 
     if ((word & STATE) == TAKEN && word & ABANDONED) /* nothing of it was stored, and its owner knows */
-        move(&slot->word, TAKEN, IDLE);
-    else if ((word & STATE) == STORING && move(&slot->word, STORING, LOST))
+        move_state(&slot->word, TAKEN, IDLE);
+    else if ((word & STATE) == STORING && move_state(&slot->word, STORING, LOST))
         wake_later(s, i);
     return ((word & STATE) == READY || ((word & STATE) == TAKEN && !(word & ABANDONED))) &&
            GET(&slot->keys) == GET(&slot_of(s)->keys);
 }
 
-static void finish(struct sqlite_store *s, unsigned slot, enum queue_outcome outcome)
+static void finish_request(struct sqlite_store *s, unsigned slot, enum queue_outcome outcome)
 {
     struct slot *at = &shared_of(s)->slots[slot];
 
     SET(&at->outcome, outcome);
-    if (!move(&at->word, TAKEN, DONE))
-        move(&at->word, STORING, DONE);
+    if (!move_state(&at->word, TAKEN, DONE))
+        move_state(&at->word, STORING, DONE);
     wake_later(s, slot);
 }
 
 /* NULL: it is not right, and its owner is told to do it itself. */
-static struct request *take(struct sqlite_store *s, struct shared *q, unsigned slot)
+static struct request *take_request(struct sqlite_store *s, struct shared *q, unsigned slot)
 {
     struct request *r = request_get(&s->queue.arena, q->areas[slot], AREA_BYTES);
 
@@ -528,7 +529,7 @@ static struct request *take(struct sqlite_store *s, struct shared *q, unsigned s
         if (!(b->flags & BATCH_INPUT) && !GET(&q->slots[slot].boot))
             r = NULL;
     if (!r) {
-        finish(s, slot, QUEUE_NOT_STORED);
+        finish_request(s, slot, QUEUE_NOT_STORED);
         return NULL;
     }
     r->slot = slot;
@@ -544,7 +545,7 @@ void queue_take(struct sqlite_store *s)
     size_t n = 0;
 
     INVARIANT(!s->queue.taken);
-    if (!join(s, false))
+    if (!join_queue(s, false))
         return;
     q = shared_of(s);
     SET(&slot_of(s)->word, IDLE);
@@ -557,7 +558,8 @@ void queue_take(struct sqlite_store *s)
     for (size_t i = 0; i < n; i++) {
         uint32_t *word = &q->slots[asked[i].slot].word;
 
-        if ((move(word, READY, TAKEN) || (GET(word) & STATE) == TAKEN) && (*tail = take(s, q, asked[i].slot)))
+        if ((move_state(word, READY, TAKEN) || (GET(word) & STATE) == TAKEN) &&
+            (*tail = take_request(s, q, asked[i].slot)))
             tail = &(*tail)->next;
     }
 }
@@ -568,14 +570,14 @@ void queue_storing(struct sqlite_store *s)
 
     for (const struct request *r = s->queue.taken; r; r = r->next) {
         request_results_put(r, q->areas[r->slot], AREA_BYTES);
-        move(&q->slots[r->slot].word, TAKEN, STORING);
+        move_state(&q->slots[r->slot].word, TAKEN, STORING);
     }
 }
 
 void queue_answer(struct sqlite_store *s, enum queue_outcome outcome)
 {
     for (const struct request *r = s->queue.taken; r; r = r->next)
-        finish(s, r->slot, outcome);
+        finish_request(s, r->slot, outcome);
     s->queue.taken = NULL;
     arena_reset(&s->queue.arena);
 }
@@ -603,7 +605,7 @@ static int longest(struct sqlite_store *s, bool all)
 }
 
 /*
- * The slot to be woken. A process that has a thread for it (one that ever held a lease has) goes on by itself for a while: it knows
+ * The slot to be woken. A process that has a thread for it (one that ever held a lease has) continues by itself for a while: it knows
  * the heads of sessions, and has pages in memory.
  */
 static int name_next(struct sqlite_store *s)
@@ -621,11 +623,11 @@ static int name_next(struct sqlite_store *s)
     return next;
 }
 
-static void wake(struct sqlite_store *s, int slot, bool named)
+static void wake_slot(struct sqlite_store *s, int slot, bool named)
 {
     uint32_t *word = &shared_of(s)->slots[slot].word, now = GET(word);
 
-    if (named && (((now & STATE) != READY && (now & STATE) != WANTS) || !swap(word, now, now | NAMED)))
+    if (named && (((now & STATE) != READY && (now & STATE) != WANTS) || !swap_word(word, now, now | NAMED)))
         return;
     s->base.env->ops->wake_word(s->base.env, word);
 }
@@ -634,7 +636,7 @@ static void wake_answered(struct sqlite_store *s)
 {
     for (int i = 0; i < 2; i++)
         for (; s->queue.wake[i]; s->queue.wake[i] &= s->queue.wake[i] - 1)
-            wake(s, i * 64 + __builtin_ctzll(s->queue.wake[i]), false);
+            wake_slot(s, i * 64 + __builtin_ctzll(s->queue.wake[i]), false);
 }
 
 void queue_unlock(struct sqlite_store *s)
@@ -648,7 +650,7 @@ void queue_unlock(struct sqlite_store *s)
     if (next < 0 && !s->base.serve) /* one that came while the lock was still held */
         next = longest(s, true);
     if (next >= 0)
-        wake(s, next, true);
+        wake_slot(s, next, true);
     wake_answered(s);
 }
 
@@ -664,7 +666,7 @@ void queue_done(struct sqlite_store *s)
             SET(&shared_of(s)->next, 0);
             next = longest(s, true);
             if (next >= 0)
-                wake(s, next, true);
+                wake_slot(s, next, true);
         }
         if (state != TAKEN && state != STORING) { /* else it is free when this process has ended */
             SET(&me->word, IDLE);

@@ -62,8 +62,8 @@ static int read_row(struct sqlite_store *s, struct conn *c, struct arena *a, int
 }
 
 /* Proves a row against the digest before it. */
-static bool proved(struct sqlite_store *s, const struct whead *w, const struct row *row, int64_t seq,
-                   const unsigned char before[DIGEST_SIZE])
+static bool is_proved(struct sqlite_store *s, const struct whead *w, const struct row *row, int64_t seq,
+                      const unsigned char before[DIGEST_SIZE])
 {
     unsigned char want[DIGEST_SIZE];
 
@@ -97,7 +97,7 @@ int event_read(struct sqlite_store *s, struct conn *c, const struct whead *w, in
     int rc = read_row(s, c, a, pos, &row);
 
     rc = rc ? rc : digest_before(c, w, &row, before);
-    if (!rc && !proved(s, w, &row, seq, before))
+    if (!rc && !is_proved(s, w, &row, seq, before))
         rc = SQLITE_CORRUPT;
     if (!rc)
         *ret = row.ev;
@@ -198,7 +198,7 @@ static enum tide_code fill_rows(struct reading *r, int64_t to, struct tide_err *
         rc = next_row(r, pos + i, (size_t)(end - r->next + 1), row);
         if (!rc && !r->chained)
             rc = digest_before(r->c, &r->w, row, r->before);
-        if (!rc && !proved(r->s, &r->w, row, r->next, r->before))
+        if (!rc && !is_proved(r->s, &r->w, row, r->next, r->before))
             rc = SQLITE_CORRUPT;
         if (!rc && r->next == r->w.h.last_seq && memcmp(row->ev.digest, r->w.h.digest, DIGEST_SIZE) != 0)
             rc = SQLITE_CORRUPT;
@@ -296,13 +296,13 @@ static enum tide_code next_of_all(struct sqlite_store *s, struct conn *c, struct
     if (code)
         return code;
     rc = digest_before(c, w, row, before);
-    return rc || !proved(s, w, row, row->ev.seq, before)
+    return rc || !is_proved(s, w, row, row->ev.seq, before)
                ? event_damaged(s, c, &w->h, rc ? rc : SQLITE_CORRUPT, row->ev.seq, err)
                : TIDE_OK;
 }
 
 /*
- * Positions are missing where sessions were deleted, or where a damaged page has lost its rows. Of a session that goes on
+ * Positions are missing where sessions were deleted, or where a damaged page has lost its rows. Of a session that continues
  * after the gap the next event misses the one before it; here those are looked for whose last event lies in it.
  */
 struct gaps {

@@ -9,7 +9,7 @@
  *   results  of every batch: whether it was taken, where; of every event: its place and digest
  *   texts    kinds, bodies, snapshots, summaries
  *
- * The checks are against damage, not against an attacker: whoever can write here can write to the store.
+ * The checks are against damage, not against an attacker: the caller that can write here can write to the store.
  */
 #include "store/sqlite_request.h"
 
@@ -117,7 +117,7 @@ static bool may_pass(const struct batch *b, bool may_hold)
            !(b->owner && b->owner->failed.code);
 }
 
-static bool measure(const struct batch *list, bool may_hold, struct sizes *z)
+static bool measure_batches(const struct batch *list, bool may_hold, struct sizes *z)
 {
     for (const struct batch *b = list; b; b = b->next) {
         if (z->batches++ == BATCHES_MAX || (z->events += b->n) > EVENTS_MAX || !may_pass(b, may_hold))
@@ -165,7 +165,7 @@ bool request_put(const struct batch *list, bool may_hold, uint32_t number, void 
     size_t fixed;
     char *at;
 
-    if (!measure(list, may_hold, &z))
+    if (!measure_batches(list, may_hold, &z))
         return false;
     p = parts_of(area, z.batches, z.events);
     fixed = (size_t)(p.texts - (char *)area);

@@ -70,7 +70,7 @@ static size_t expect_from(const char *statements, struct object *ret)
     return n;
 }
 
-static bool is(struct str s, const char *word)
+static bool is_word(struct str s, const char *word)
 {
     return str_eq(s, str_from(word));
 }
@@ -93,7 +93,7 @@ static void find_differences(finding_fn *fn, void *arg, unsigned flags, const ch
 /* SQLite's own: of AUTOINCREMENT, of UNIQUE, of ANALYZE. */
 static bool is_sqlites(struct str type, struct str name)
 {
-    return str_starts(name, STR("sqlite_")) && (is(type, "table") || is(type, "index"));
+    return str_starts(name, STR("sqlite_")) && (is_word(type, "table") || is_word(type, "index"));
 }
 
 static void judge_known(const struct object *o, struct str type, struct str sql, finding_fn *fn, void *arg)
@@ -102,13 +102,13 @@ static void judge_known(const struct object *o, struct str type, struct str sql,
 
     if (object_of(sql, &there) && there.kind == o->kind && str_eq(there.sql, o->sql))
         return;
-    if (is(type, "table") && is(type, o->kind->type))
+    if (is_word(type, "table") && is_word(type, o->kind->type))
         find_differences(fn, arg, REFUSED,
                          "table '%.*s' is not as Tidemark made it: restore the store from a copy or from exports",
                          STR_ARG(o->name));
     else /* a view that says something else is in nobody's way */
         find_differences(
-            fn, arg, CAN_REBUILD | (is(type, "view") && is(type, o->kind->type) ? 0 : REFUSED),
+            fn, arg, CAN_REBUILD | (is_word(type, "view") && is_word(type, o->kind->type) ? 0 : REFUSED),
             "%.*s '%.*s' is not as Tidemark made it: remove it (`DROP %.*s \"%.*s\"` in sqlite3), then rebuild it",
             STR_ARG(type), STR_ARG(o->name), STR_ARG(type), STR_ARG(o->name));
 }
@@ -120,15 +120,15 @@ static void judge_row(const struct object *objects, size_t n, bool *seen, sqlite
     if (is_sqlites(type, name))
         return;
     for (size_t i = 0; i < n; i++)
-        if (str_eq(objects[i].name, name) && !is(type, "trigger")) {
+        if (str_eq(objects[i].name, name) && !is_word(type, "trigger")) {
             seen[i] = true;
             judge_known(&objects[i], type, db_text(st, 2), fn, arg);
             return;
         }
-    find_differences(fn, arg, REFUSED | (is(type, "trigger") ? IS_TRIGGER : 0),
+    find_differences(fn, arg, REFUSED | (is_word(type, "trigger") ? IS_TRIGGER : 0),
                      "%.*s '%.*s' is not Tidemark's%s: remove it (`DROP %.*s \"%.*s\"` in sqlite3)", STR_ARG(type),
-                     STR_ARG(name), is(type, "trigger") ? ", and would act in its transactions" : "", STR_ARG(type),
-                     STR_ARG(name));
+                     STR_ARG(name), is_word(type, "trigger") ? ", and would act in its transactions" : "",
+                     STR_ARG(type), STR_ARG(name));
 }
 
 static void judge_missing(const struct object *o, finding_fn *fn, void *arg)

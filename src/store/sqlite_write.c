@@ -3,7 +3,7 @@
  * One group, one transaction. Order inside it: lock the side file, BEGIN IMMEDIATE, find out whether anyone else has
  * committed since (data_version; if so, what we remember of heads is dropped), then for each batch: check lease and
  * expected seq, insert its events; last, write the heads that moved and COMMIT, which syncs. Only then is anyone told.
- * A refusal is decided before the batch's first write, so one refusal leaves no trace and the others go on.
+ * A refusal is decided before the batch's first write, so one refusal leaves no trace and the others continue.
  */
 #include <inttypes.h>
 
@@ -496,7 +496,7 @@ void sqlite_commit(struct store *store, struct batch *list)
         queue_unlock(s);
     }
     if (s->broken)
-        (void)!db_ready(s, &err); /* now, so that whoever reads next sees what is on disk */
+        (void)!db_ready(s, &err); /* now, so that the process that reads next sees what is on disk */
 }
 
 static bool is_long(const struct sqlite_store *s)

@@ -37,7 +37,7 @@ struct head {
     int64_t parent_seq;
     bool unverified;   /* lines of another program are in it, without digests */
     bool damaged;      /* it cannot be read to its end: reading last_seq says why */
-    bool held;         /* by a lease, whoever's */
+    bool held;         /* by a lease, of any process */
     bool holder_alive; /* the holder lives, or may live elsewhere and its lease has not expired */
     char holder[160];  /* who, in words */
 };
@@ -52,7 +52,7 @@ enum batch_flags {
     BATCH_DELETE = 64,  /* the whole session goes, no events; with HIDDEN: one of ours that was never revealed */
     BATCH_KEEP = 128,   /* events bring their own epoch (import) */
     BATCH_LIVE = 256,   /* with RELEASE: a run is open or was interrupted: it stays among the live, with wake_ms */
-    BATCH_FORCE = 512,  /* with ACQUIRE: take the lease whoever holds it */
+    BATCH_FORCE = 512,  /* with ACQUIRE: take the lease no matter who holds it */
     BATCH_VOUCH = 1024, /* the log up to and with this batch is of this user: see commit() */
 };
 
@@ -123,12 +123,12 @@ struct store_check {
 };
 
 /*
- * What not every backend can do, declared in its table: whoever needs it asks store_can(). A slot that belongs to a capability is
+ * What not every backend can do, declared in its table: the caller that needs it asks store_can(). A slot that belongs to a capability is
  * called only where that is declared; all others are there.
  */
 enum store_capability {
     STORE_SESSION_FILES = 1, /* keeps the session file and the token index of every session beside its log */
-    STORE_PROVES = 2,        /* tells when somebody else touched a log: prove() */
+    STORE_PROVES = 2,        /* knows when somebody else touched a log: prove() */
     STORE_POSITIONS = 4,     /* has one order over the events of all sessions: read_all() */
     STORE_COMPACTS = 8,      /* has space that it can give back: compact() */
     STORE_DIRECTORY = 16,    /* its URL names a directory, to which files can be added */
@@ -139,14 +139,14 @@ struct store_ops {
     const char *scheme;
     unsigned can; /* enum store_capability */
 
-    /* Ends it: leases that it holds are given back by whoever recovers. Nothing is queued, nobody reads. */
+    /* Ends it: leases that it holds are given back by the process that recovers. Nothing is queued, nobody reads. */
     void (*close)(struct store *);
 
     /*
      * Commits a list of batches in order in one durable transaction and sets each one's code. A batch that is refused
      * (TIDE_CONFLICT unless expect_seq is the head, TIDE_FENCED if the lease moved on, TIDE_HELD, TIDE_NOT_FOUND, …)
      * leaves no trace and does not fail the others. When the transaction fails, all fail: TIDE_FULL and TIDE_READ_ONLY
-     * mean nothing was stored; TIDE_UNKNOWN means it cannot be told before the store is read again.
+     * mean nothing was stored; TIDE_UNKNOWN means that is not known before the store is read again.
      *
      * The list is NULL when `serve` is set and nothing is queued: what other processes wait for is committed alone.
      *
@@ -240,8 +240,8 @@ struct store_ops {
     enum tide_code (*rebuild)(struct store *, struct tide_err *err);
 
     /*
-     * After a commit that gave TIDE_UNKNOWN: what of it is there is on disk for good on return, or is gone for good, and
-     * whoever reads sees that. Does nothing where nothing is in doubt. By the writer only.
+     * After a commit that gave TIDE_UNKNOWN: on return it is either on disk to stay or gone to stay, and
+     * the process that reads sees that. Does nothing where nothing is in doubt. By the writer only.
      */
     enum tide_code (*settle)(struct store *, struct tide_err *err);
 
@@ -261,7 +261,7 @@ struct store {
     struct origin_key origin; /* the user's own, for proofs of origin and for states */
     enum { ORIGIN_KNOWN, ORIGIN_ADOPTED, ORIGIN_OLDER } origins; /* older: it was made before there were proofs */
     atomic_flag origin_told;
-    char origin_notice[400]; /* what people should hear of that key; "": nothing */
+    char origin_notice[400]; /* a notice for people about that key; "": none */
     size_t max_record_bytes;
     int64_t lease_ms;
     bool read_only;
@@ -269,7 +269,7 @@ struct store {
     atomic_bool unsettled; /* a commit failed, and the store could not be settled since: settle() tries again */
     char url[1024];
     pthread_mutex_t notices_mu;
-    struct buf notices;      /* lines: what people should hear of what it mended by itself */
+    struct buf notices;      /* lines for people: what was repaired automatically */
     struct secrets *secrets; /* what is not to be stored: see session/redact.h */
     struct hub *hub;
     struct {
@@ -277,7 +277,7 @@ struct store {
         char side
             [1300]; /* a file that is written to at every commit, behind it; it may be missing until the first one */
     } watch;
-    struct store_notify {       /* which changes of runs are to be told to somebody: see session/notify.h */
+    struct store_notify {       /* which changes of runs are notified: see session/notify.h */
         unsigned on;            /* enum notify_transition; 0: none */
         void (*due)(void *arg); /* there is something to send, on disk; from any thread, must not block; or NULL */
         void *arg;
@@ -312,8 +312,8 @@ enum tide_code store_write(struct store *store, struct batch *take, struct batch
     MUST_CHECK;
 
 /*
- * Takes a lock that another process may keep: one that was stopped keeps it for ever. Whoever waits is told after STORE_LOCK_MS,
- * and what it tries next is refused soon, so that people hear of it after one such time and not after several. *refused_ms
+ * Takes a lock that another process may keep: one that was stopped keeps it for ever. A waiting caller gets the error after STORE_LOCK_MS,
+ * and what it tries next is refused soon, so that the error comes after one such time and not after several. *refused_ms
  * belongs to the lock: when it was last not to be had, by the monotonic clock; 0: it was.
  */
 #define STORE_LOCK_MS 10000 /* twice what a busy database may take */
@@ -323,7 +323,7 @@ enum tide_code store_lock(struct store *store, struct env_file *file, int64_t *r
 /* Names what is wrong; an I/O error (`code`) counts as unread. */
 void store_check_name(struct store_check *check, const char *where, enum tide_code code, const char *what);
 
-/* One line for people; any thread. store_take_notices() adds all that there are and forgets them: nothing is told twice. */
+/* One line for people; any thread. store_take_notices() adds all that there are and forgets them: each is reported once. */
 void store_notice(struct store *store, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void store_take_notices(struct store *store, struct buf *out);
 
@@ -352,7 +352,7 @@ enum tide_code store_head(struct store *store, struct str id, struct head *ret_h
 /* from and to are cut to the session's own events; to 0: the last. */
 enum tide_code store_read(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
                           void *arg, struct tide_err *err) MUST_CHECK;
-/* TIDE_OK without STORE_PROVES: then nothing tells whether somebody touched it. */
+/* TIDE_OK without STORE_PROVES: then it is not known whether somebody touched it. */
 enum tide_code store_prove(struct store *store, const struct head *head, int64_t to, struct tide_err *err) MUST_CHECK;
 /* TIDE_OK, and nothing is handed out, without STORE_FOREIGN. */
 enum tide_code store_foreign_rest(struct store *store, const struct head *head, store_event_fn *fn, void *arg,

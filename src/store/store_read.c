@@ -187,7 +187,7 @@ enum tide_code store_last_position(struct store *s, int64_t *ret, struct tide_er
 
 /* ---- sessions -------------------------------------------------------------------------------------------------------- */
 
-/* Sessions come in no order that could be gone on from: those that were handed out are remembered, and left out. */
+/* Sessions come in no order that could be continued from: those that were handed out are remembered, and left out. */
 struct listing {
     store_entry_fn *entry;
     store_live_fn *live;

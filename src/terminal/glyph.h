@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One character as it may be shown on a terminal, whoever wrote it. */
+/* One character as it may be shown on a terminal, no matter who wrote it. */
 #ifndef TERMINAL_GLYPH_H
 #define TERMINAL_GLYPH_H
 

@@ -203,7 +203,7 @@ static void complete_word(struct line_edit *e)
 
 /* ---- keys ---- */
 
-/* A backslash at the end says that the text goes on. */
+/* A backslash at the end says that the text continues. */
 static enum outcome enter_line(struct line_edit *e)
 {
     struct str text = buf_view(&e->text.text);
@@ -293,7 +293,7 @@ static void use_up(struct line_edit *e, size_t n)
     e->input.len -= n;
 }
 
-/* All of a paste is taken at once: a line end cut in two, or a character, would be two things. False: it goes on. */
+/* All of a paste is taken at once: a line end cut in two, or a character, would be two things. False: it continues. */
 static bool take_paste(struct line_edit *e, bool last)
 {
     struct str mark = LINE_PASTE_END;
@@ -543,7 +543,7 @@ static size_t line_len(const struct line_edit *e)
     return e->ended || e->input.len >= LINE_MAX_BYTES ? e->input.len : 0;
 }
 
-/* True: the prompt goes on in the next line. */
+/* True: the prompt continues in the next line. */
 static bool add_line(struct line_edit *e, size_t n, struct buf *ret_text)
 {
     bool ended = e->input.ptr[n - 1] == '\n', more;

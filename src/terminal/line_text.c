@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cursor never stands inside a character, nor between one and the marks that combine with it: whoever moves it does
+ * The cursor never stands inside a character, nor between one and the marks that combine with it: the code that moves it does
  * so by next() and previous().
  */
 #include "terminal/line_text.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A terminal left raw is unusable for whoever gets it next. So signals that end the process are caught while its modes
+ * A terminal left raw is unusable for the next program. So signals that end the process are caught while its modes
  * are changed: the handler puts them back, gives the signal its former handler again and raises it anew. Everything the
  * handler touches is set before it is installed; tcsetattr and write may be called from one.
  *

@@ -58,7 +58,7 @@ void out_findings(struct out *out, const struct findings *f, enum color color); 
 const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms);
 
 /* Columns on a terminal. */
-int terminal_columns(int fd);   /* 80 when it cannot be told */
+int terminal_columns(int fd);   /* 80 when it is not known */
 bool terminal_is_capable(void); /* by TERM: escape sequences mean something to it */
 
 #endif

@@ -72,7 +72,7 @@ bool await_any(struct pollfd *p, nfds_t n, int64_t timeout_ms)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     waiting = before;
-    sigdelset(&waiting, SIGCHLD); /* whoever waits for children as well keeps it off at all other times */
+    sigdelset(&waiting, SIGCHLD); /* the process that waits for children as well keeps it off at all other times */
     came = stop_signal || (ppoll(p, n, timeout_ms < 0 ? NULL : &time, &waiting) < 0 && errno == EINTR);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return !came;

@@ -16,7 +16,7 @@ enum style {
 
 #define FLOW_WORD 128 /* characters; a longer word is cut */
 
-/* What stands before a line of text and before the lines it goes on in. */
+/* What stands before a line of text and before the lines it continues in. */
 struct flow_prefix {
     char first[96], hang[96];
     int width; /* the same for both */

@@ -55,7 +55,7 @@ static size_t count_faults(const struct torture *t)
 
 /* ---- what is asked for ---- */
 
-/* What is stored nowhere has to be said again whenever it goes on. */
+/* What is stored nowhere has to be said again whenever it continues. */
 static void take_secrets(struct torture *t)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
@@ -111,7 +111,7 @@ static int64_t end_of(const struct effects_seen *f, size_t begin)
     const struct effect_seen *b = &f->at[begin];
 
     for (size_t i = begin + 1; i < f->n; i++)
-        if (f->at[i].kind == DEED_END && strcmp(f->at[i].node, b->node) == 0 && f->at[i].visit == b->visit &&
+        if (f->at[i].kind == RECORD_END && strcmp(f->at[i].node, b->node) == 0 && f->at[i].visit == b->visit &&
             f->at[i].attempt == b->attempt)
             return f->at[i].us;
     return b->us;
@@ -125,11 +125,11 @@ static void find_points(struct torture *t)
     for (size_t i = 0; i < t->effects_seen.n; i++) {
         const struct effect_seen *f = &t->effects_seen.at[i];
 
-        if (f->kind == DEED_APPEND) {
+        if (f->kind == RECORD_APPEND) {
             append++;
             add_point(t, (struct point){.kind = POINT_BEFORE, .append = append, .about = f->about});
             add_point(t, (struct point){.kind = POINT_AFTER, .append = append, .about = f->about});
-        } else if (f->kind == DEED_BEGIN) {
+        } else if (f->kind == RECORD_BEGIN) {
             add_point(t, (struct point){.kind = POINT_INSIDE,
                                         .node = f->node,
                                         .visit = f->visit,

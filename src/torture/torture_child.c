@@ -42,7 +42,7 @@ static void write_line(struct buf *line)
 {
     struct tide_err err;
 
-    if (ledger_add(me.ledger, line, &err)) /* whoever judges without it judges wrong */
+    if (ledger_add(me.ledger, line, &err)) /* a verdict without it would be wrong */
         _exit(3);
 }
 
@@ -211,7 +211,7 @@ static enum tide_code open_session(tide_store *store, tide_session **ret, struct
     return code ? code : tide_session_open(store, me.order->session_id, TIDE_SESSION_APPEND, ret, err);
 }
 
-/* One that was killed before it had recorded anything is begun, not gone on with. */
+/* One that was killed before it had recorded anything is begun, not continued with. */
 static enum tide_code run_graph(tide_session *s, const struct tide_agent_options *agent, struct tide_graph_result *ret,
                                 struct tide_err *err)
 {

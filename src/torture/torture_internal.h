@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  *   torture.c         what to try, in a place of its own
- *   torture_child.c   one process: runs or resumes the graph, and kills itself where it is told to
+ *   torture_child.c   one process: runs or resumes the graph, and kills itself where it should
  *   torture_trial.c   one session: killed, resumed until it ends, answered where it asks
  *   torture_ledger.c  what really happened: read from a file outside the store, and judged
  *
  * The ledger is a file of JSON lines that the process writes when a node's work begins ("begin") and ends ("end"), and when
- * an append is on disk ("append"); whoever tortures adds what it decided in a person's place ("retry", "happened").
+ * an append is on disk ("append"); the torturing process adds what it decided in a person's place ("retry", "happened").
  */
 #ifndef TORTURE_TORTURE_INTERNAL_H
 #define TORTURE_TORTURE_INTERNAL_H
@@ -36,10 +36,10 @@ const char *point_text(struct arena *a, const struct point *p);
 
 /* ---- what really happened ---- */
 
-enum deed_kind { DEED_APPEND, DEED_BEGIN, DEED_END, DEED_RETRY, DEED_HAPPENED };
+enum record_kind { RECORD_APPEND, RECORD_BEGIN, RECORD_END, RECORD_RETRY, RECORD_HAPPENED };
 
 struct effect_seen {
-    enum deed_kind kind;
+    enum record_kind kind;
     const char *node;
     int64_t visit, attempt, us;
     int64_t seq;       /* of an append: the last one on disk */
@@ -69,7 +69,7 @@ struct torture;
 
 struct order {
     const char *session_id;
-    bool resume;                                /* goes on, else a new session */
+    bool resume;                                /* continues, else a new session */
     bool recover;                               /* the last one was killed */
     const char *input;                          /* JSON: the answer to what it waits for; NULL: none */
     const char *const *retry, *const *happened; /* nodes; end with NULL; NULL: none */
@@ -80,7 +80,7 @@ struct order {
 
 /* What it says at its end. Texts are in the arena. */
 struct outcome {
-    bool killed;         /* as it was told to */
+    bool killed;         /* as it should be */
     enum tide_code code; /* TIDE_OK: the graph is complete */
     const char *message, *wait_name;
     const struct json *unsettled;    /* nodes that must happen once and were cut */
@@ -104,7 +104,7 @@ struct trial {
     int64_t ran_again;     /* nodes that were cut and begun again */
     int happened, retried; /* answers in a person's place about a node that was cut */
     bool reached;
-    const char *told; /* a node that is complete by a person's word: what it gave may be lost; NULL: none */
+    const char *told; /* a node that a person declared complete: its output may be lost; NULL: none */
     struct json *memory, *completed;
     int64_t us; /* how long it took */
 };

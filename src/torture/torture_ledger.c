@@ -28,12 +28,12 @@ enum tide_code ledger_add(int fd, const struct buf *line, struct tide_err *err)
 
 static const struct {
     const char *at;
-    enum deed_kind kind;
-} kinds[] = {{"append", DEED_APPEND},
-             {"begin", DEED_BEGIN},
-             {"end", DEED_END},
-             {"retry", DEED_RETRY},
-             {"happened", DEED_HAPPENED}};
+    enum record_kind kind;
+} kinds[] = {{"append", RECORD_APPEND},
+             {"begin", RECORD_BEGIN},
+             {"end", RECORD_END},
+             {"retry", RECORD_RETRY},
+             {"happened", RECORD_HAPPENED}};
 
 static const char *text_of(struct arena *a, const struct json *v, const char *key)
 {
@@ -63,7 +63,7 @@ static void take_line(struct arena *a, struct str line, struct effects_seen *f)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (str_eq(json_get_text(a, v, STR("at")), str_from(kinds[i].at)))
             at->kind = kinds[i].kind;
-    f->appends += at->kind == DEED_APPEND;
+    f->appends += at->kind == RECORD_APPEND;
 }
 
 enum tide_code effects_read(struct arena *a, const char *path, struct effects_seen *ret, struct tide_err *err)
@@ -95,7 +95,7 @@ void effects_done(struct effects_seen *f)
 const struct effect_seen *effects_last(const struct effects_seen *f, const char *node)
 {
     for (size_t i = f->n; i-- > 0;)
-        if ((f->at[i].kind == DEED_BEGIN || f->at[i].kind == DEED_END) && strcmp(f->at[i].node, node) == 0)
+        if ((f->at[i].kind == RECORD_BEGIN || f->at[i].kind == RECORD_END) && strcmp(f->at[i].node, node) == 0)
             return &f->at[i];
     return NULL;
 }
@@ -158,8 +158,8 @@ static void judge_begin(struct judging *j, const struct effect_seen *f, const ch
         torture_fault(j->t, j->trial, FAULT_COMPLETE_AGAIN, f->node, NULL, NULL);
         return;
     }
-    if (!before || before->kind == DEED_RETRY ||
-        (before->kind == DEED_END && !before->ok && before->attempt != f->attempt))
+    if (!before || before->kind == RECORD_RETRY ||
+        (before->kind == RECORD_END && !before->ok && before->attempt != f->attempt))
         return;
     if (f->once)
         torture_fault(j->t, j->trial, FAULT_ONCE_AGAIN, f->node, NULL, NULL);
@@ -177,11 +177,11 @@ void torture_judge(struct torture *t, struct trial *trial, const struct effects_
         const struct effect_seen *f = &effects_seen->at[i];
         const char *key = key_of(&a, f->node, f->visit);
 
-        if (f->kind == DEED_APPEND) {
+        if (f->kind == RECORD_APPEND) {
             j.durable = f->seq > j.durable ? f->seq : j.durable;
             continue;
         }
-        if (f->kind == DEED_BEGIN)
+        if (f->kind == RECORD_BEGIN)
             judge_begin(&j, f, key);
         map_put(&j.last, str_from(key), (void *)(uintptr_t)f);
     }
@@ -199,8 +199,8 @@ static bool is_chance(const struct torture *t, const char *key)
     return rule && rule->rule != SPEC_CONFLICT_ERROR;
 }
 
-static void differs(struct torture *t, const struct trial *trial, bool unsteady, const char *what, struct str want,
-                    struct str got)
+static void tell_difference(struct torture *t, const struct trial *trial, bool unsteady, const char *what,
+                            struct str want, struct str got)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
 
@@ -231,12 +231,13 @@ static void compare_memory(struct torture *t, const struct trial *trial, bool un
         struct str theirs = member(got, m);
 
         if (!theirs.ptr || !str_eq(theirs, json_source(m)))
-            differs(t, trial, unsteady, arena_dup(&t->arena, json_key_text(&t->arena, m)).ptr, json_source(m), theirs);
+            tell_difference(t, trial, unsteady, arena_dup(&t->arena, json_key_text(&t->arena, m)).ptr, json_source(m),
+                            theirs);
     }
     for (const struct json *m = got ? got->first : NULL; m; m = m->next)
         if (!member(want, m).ptr)
-            differs(t, trial, unsteady, arena_dup(&t->arena, json_key_text(&t->arena, m)).ptr, (struct str){NULL, 0},
-                    json_source(m));
+            tell_difference(t, trial, unsteady, arena_dup(&t->arena, json_key_text(&t->arena, m)).ptr,
+                            (struct str){NULL, 0}, json_source(m));
 }
 
 /* How often each node was completed. */
@@ -261,7 +262,7 @@ static void compare_count(struct torture *t, const struct trial *trial, bool uns
     if (got > want && !unsteady && !trial->told && !map_get(&t->unsteady, str_from(what)))
         torture_fault(t, trial, FAULT_COMPLETE_AGAIN, node, before, now); /* as one more visit */
     else if (want != got)
-        differs(t, trial, unsteady, what, str_from(before), str_from(now));
+        tell_difference(t, trial, unsteady, what, str_from(before), str_from(now));
 }
 
 static void compare_visits(struct torture *t, const struct trial *trial, bool unsteady)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One tortured session, seen from outside: a process runs it and dies, another goes on, until it ends. What a killed process
- * left running becomes ours; whoever goes on with the session has to end it, and what is still there then is counted. In a
+ * One tortured session, seen from outside: a process runs it and dies, another continues, until it ends. What a killed process
+ * left running becomes ours; the process that continues with the session has to end it, and what is still there then is counted. In a
  * person's place: a question is answered; of a node that must happen once and was cut, the ledger says whether it happened.
  */
 #include <errno.h>
@@ -76,7 +76,7 @@ static bool listen_to(const struct torture *t, int fd, int64_t until_ms, struct 
     return false;
 }
 
-/* What it started dies with it, by the kernel; what those started becomes ours. Whoever is still there after a moment. */
+/* What it started dies with it, by the kernel; what those started becomes ours. Those that are still there after a moment. */
 static void find_orphans(struct torture *t)
 {
     int64_t until = monotonic_ms() + GRACE_MS;
@@ -226,7 +226,7 @@ static enum tide_code decide_one(struct torture *t, struct arena *a, const struc
                                  const char ***at_happened, struct tide_err *err)
 {
     const struct effect_seen *last = effects_last(effects_seen, node);
-    bool happened = last && last->kind == DEED_END && last->ok;
+    bool happened = last && last->kind == RECORD_END && last->ok;
 
     *(*(happened ? at_happened : at_retry))++ = node;
     /* Of a node of the graph itself: what it gave can be put into the memory in its place. */

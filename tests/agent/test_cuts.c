@@ -115,7 +115,7 @@ static int starts_due(const struct cut *c, const struct call_case *d)
     return strcmp(d->effect, "once") == 0 ? !in_prefix(c, "tool.started", d->id) : 1;
 }
 
-static void check_deeds(struct cut *c)
+static void check_effects(struct cut *c)
 {
     for (size_t i = 0; i < CALL_CASES; i++) {
         const struct call_case *d = &call_cases[i];
@@ -218,7 +218,7 @@ static void check_cut(struct cut *c)
             FAIL(c, "prompt '%s' is there %d times", prompts[i], n);
     }
     check_messages(c);
-    check_deeds(c);
+    check_effects(c);
     check_keys(c);
     check_file(c, "out.txt", "c_write", "plain");
     check_file(c, "out2.txt", "c_write2", "changed");

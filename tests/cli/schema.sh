@@ -182,14 +182,14 @@ tidemark run graph.json --session again >/dev/null 2>&1
     tidemark sessions resume whole --dry-run --json --checkpoint "$(tidemark sessions checkpoints whole --ids | head -n 1)"
 } 2>/dev/null | is_a plan 'what a resume would do'
 touch fixed
-tidemark store copy "$TIDEMARK_STORE" "files:$work/cards" >/dev/null 2>&1
-tidemark --store "files:$work/cards" exec --session asking -- sh -c "'$TIDE_BIN' wait ok --kind approval" >/dev/null 2>&1
+tidemark store copy "$TIDEMARK_STORE" "files:$work/session_files" >/dev/null 2>&1
+tidemark --store "files:$work/session_files" exec --session asking -- sh -c "'$TIDE_BIN' wait ok --kind approval" >/dev/null 2>&1
 # flat FILE...: each in a line of its own.
 flat() {
     for file; do tr -d '\n' <"$file" && echo; done
 }
-flat $(find cards -name '*.json' ! -name '*.tokens.json' -path '*sessions*' ! -path '*/live/*') | is_a session_file 'the files of a store of files'
-flat $(find cards -name '*.tokens.json') | is_a tokens_file 'and those of tokens'
+flat $(find session_files -name '*.json' ! -name '*.tokens.json' -path '*sessions*' ! -path '*/live/*') | is_a session_file 'the files of a store of files'
+flat $(find session_files -name '*.tokens.json') | is_a tokens_file 'and those of tokens'
 tidemark version --json | is_a version 'the version'
 cat >counts.json <<'END_COUNTS'
 {"tidemark_graph": 1, "id": "counts", "entry": "count", "nodes": [

@@ -157,48 +157,48 @@ answers() {
 answers >before
 cp -a d kept
 rm -rf d/cache d/sessions/*.json
-check 'without caches, cards and token files: the same answers' eval 'answers | cmp - before'
+check 'without caches, session files and token files: the same answers' eval 'answers | cmp - before'
 tidemark log append one --kind note.made >/dev/null
 check 'an append makes those of its session again' test -s $logs/one.json -a -s $logs/one.tokens.json
 if has jq; then
     check_is 'as far as the log is' "$(wc -l <$logs/one.messages.jsonl)" "$(jq .last_seq $logs/one.json)"
 fi
 
-# ---- cards: whoever makes or changes a session leaves them behind ----
-# carded ID [DIR]: its card is as far as its log, and it has an index of its tokens.
-carded() {
+# ---- session files: the process that makes or changes a session writes them ----
+# has_session_file ID [DIR]: its session file is as far as its log, and it has an index of its tokens.
+has_session_file() {
     local at=${2:-d}/sessions/$1 last
     last=$(tail -n 1 "$at.messages.jsonl" | json '$.seq')
     test -s "$at.tokens.json" && grep -q "^  \"last_seq\": $last,\$" "$at.json"
 }
 fresh
 forked=$(tidemark sessions fork prog)
-check 'a fork has its cards' carded "$forked"
+check 'a fork has its session files' has_session_file "$forked"
 tidemark token rotate ask >/dev/null
-check 'a token from outside is on the card' carded ask
+check 'a token from outside is in the session file' has_session_file ask
 tidemark sessions send one 'hello' >/dev/null
 tidemark sessions rollback one --to 2 >/dev/null
-check 'so is a rollback' carded one
+check 'so is a rollback' has_session_file one
 tidemark sessions export ask >ask.export
 tidemark --store files:imported sessions import ask.export >/dev/null
-check 'an import has its cards' carded ask imported
+check 'an import has its session files' has_session_file ask imported
 check 'whose token works no more: its secret was given to somebody elsewhere' grep -q '"status": "revoked"' imported/sessions/ask.tokens.json
 tidemark sessions new --id long >/dev/null
 for i in $(seq 40); do echo "{\"kind\":\"k.k\",\"i\":\"$(repeat 130000 x)\"}"; done | tidemark log append long - >/dev/null
 tidemark store copy files:d files:copied >/dev/null
-for id in ask prog long "$forked"; do check "a copy has its cards: $id" carded "$id" copied; done
+for id in ask prog long "$forked"; do check "a copy has its session files: $id" has_session_file "$id" copied; done
 check 'they are the same' cmp copied/sessions/ask.tokens.json $logs/ask.tokens.json
 stat -c '%i %Y %n' $logs/*.json >stats
 rm $logs/one.json $logs/ask.tokens.json
 echo '{}' >$logs/prog.json
 check 'check --rebuild' tidemark store check --rebuild
-for id in one ask prog; do check "makes those anew that are missing or behind: $id" carded "$id"; done
+for id in one ask prog; do check "makes those anew that are missing or behind: $id" has_session_file "$id"; done
 check_is 'and leaves the others alone' '' "$(grep -v '/one.json\|/ask.tokens.json\|/prog.json' stats | while read -r _ _ name; do stat -c '%i %Y %n' "$name"; done | grep -vxFf stats)"
 fresh
 if has jq; then
     jq '.last_seq = 99 | .title = "from the future"' $logs/one.json >future
     cat future >$logs/one.json
-    check 'a card from the future changes no answer' eval 'answers | cmp - before'
+    check 'a session file from the future changes no answer' eval 'answers | cmp - before'
     tidemark log append one --kind note.made >/dev/null
     check_is 'and is made anew' "$(wc -l <$logs/one.messages.jsonl)" "$(jq .last_seq $logs/one.json)"
 fi
@@ -339,7 +339,7 @@ check_is 'what is before that' 2 "$(tidemark log show one --to 2 | wc -l)"
 check_is 'check names it once' '1 1' "$(tidemark store check 2>/dev/null | wc -l) $(tidemark store check 2>/dev/null | grep -c 'event 3 is damaged')"
 rm $logs/one.messages.jsonl
 tidemark store check >out 2>err
-check_is 'a log that is gone, its card is there' '5 1' "$? $(grep -c "^one: the log of session 'one' is gone" out)"
+check_is 'a log that is gone, its session file is there' '5 1' "$? $(grep -c "^one: the log of session 'one' is gone" out)"
 refuses_as 'it is not simply missing' 5 'CORRUPT|session|one|||delete' sessions show one
 check_is 'the list has it' damaged "$(tidemark sessions list --json | json '$.sessions[0].status')"
 check_is 'what nobody knows is left blank' 'one damaged - - -' "$(tidemark sessions list | sed -n 's/  */ /g; s/ $//; /^one/p')"
@@ -416,12 +416,12 @@ refuses_as 'a cut that took what was acknowledged' 5 'CORRUPT|session|one|||chec
 rm -rf d
 tidemark sessions new --id one >/dev/null
 before=$(stat -c %s $logs/one.messages.jsonl)
-mkfifo carded.pipe
-"$TIDE_BIN" log append one - --sync each <carded.pipe >carded.acks &
+mkfifo has_session_file.pipe
+"$TIDE_BIN" log append one - --sync each <has_session_file.pipe >has_session_file.acks &
 writer=$!
-exec 6>carded.pipe
-echo '{"kind":"session.updated","title":"on the card"}' >&6
-wait_for has_lines carded.acks 0
+exec 6>has_session_file.pipe
+echo '{"kind":"session.updated","title":"in the session file"}' >&6
+wait_for has_lines has_session_file.acks 0
 kill -KILL $writer
 wait $writer 2>/dev/null
 exec 6>&-

@@ -42,7 +42,7 @@ described() {
         tidemark sessions show "$1" --json | json "\$.$m"
     done | xargs
 }
-card() {
+session_file() {
     for m in title working_dir provider.model created_at; do
         json "\$.$m" <"$logs/$1.json"
     done | xargs
@@ -65,7 +65,7 @@ cp $logs/one.messages.jsonl theirs.jsonl
 check_is 'the first write is taken' '{"seq":4}' "$(tidemark log append one --kind note.made 2>/dev/null)"
 check_is 'what only the snapshot said is in the log, once' 'message.user message.user session.updated note.made' "$(kinds one)"
 check_is 'and what is shown comes from there' "$all" "$(described one)"
-check_is 'also beside the log' "$all" "$(card one)"
+check_is 'also beside the log' "$all" "$(session_file one)"
 tidemark log append one --kind note.made >/dev/null
 check_is 'the next write says nothing again' 1 "$(kinds one | tr ' ' '\n' | grep -c session.updated)"
 rm $logs/one.json

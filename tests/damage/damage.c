@@ -371,7 +371,7 @@ static bool one(struct damage_job *j, uint64_t number)
     bad = in_child(j);
     if (bad || verbose)
         printf("# damage %llu of %s, %s%s:%s\n", (unsigned long long)number, strrchr(from, '-') + 1,
-               j->writes ? "to write" : "to read", bad ? "" : ", is noticed or does no harm", damage_tale());
+               j->writes ? "to write" : "to read", bad ? "" : ", is noticed or does no harm", damage_report());
     if (bad)
         printf("# again with: tidemark-damage --store %s --seed %llu --only %llu --verbose\n", store_kind()->name,
                (unsigned long long)j->seed, (unsigned long long)number);

@@ -23,7 +23,7 @@ bool damage_options(int argc, char **argv, struct damage_job *j);
 void damage_seed(uint64_t seed, uint64_t number);
 uint64_t damage_next(uint64_t below);
 void damage_some(const char *dir, int n); /* damages, in files of this directory */
-const char *damage_tale(void);            /* which */
+const char *damage_report(void);          /* which */
 
 void dir_reset(const char *dir, const char *from); /* becomes a copy of the other */
 void dirs_remove(const char *dir);                 /* with those beside it */

@@ -16,12 +16,12 @@
 
 bool verbose;
 static uint64_t rng;
-static char tale[1000];
+static char report[1000];
 
 void damage_seed(uint64_t seed, uint64_t number)
 {
     rng = seed * 0x9e3779b97f4a7c15u + number * 0xbf58476d1ce4e5b9u;
-    tale[0] = 0;
+    report[0] = 0;
 }
 
 uint64_t damage_next(uint64_t below)
@@ -29,9 +29,9 @@ uint64_t damage_next(uint64_t below)
     return seeded_next(&rng) % below;
 }
 
-const char *damage_tale(void)
+const char *damage_report(void)
 {
-    return tale;
+    return report;
 }
 
 /* ---- files ---- */
@@ -374,9 +374,9 @@ static bool is_text(const char *path)
 
 static void note(const char *what, const char *path, const char *dir)
 {
-    size_t len = strlen(tale);
+    size_t len = strlen(report);
 
-    snprintf(tale + len, sizeof tale - len, " %s: %s;", path + strlen(dir) + 1, what);
+    snprintf(report + len, sizeof report - len, " %s: %s;", path + strlen(dir) + 1, what);
 }
 
 /* Mostly of those that hold the truth. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a power cut leaves of renames on the simulated machine: the model of env/sim_disk.c. What may happen is counted
- * over many seeds, and each way must be seen; and whatever a random tale of creations, removals, renames and syncs
+ * over many seeds, and each way must be seen; and whatever a random trace of creations, removals, renames and syncs
  * leaves must be one of the states that an oracle finds by trying every set of changes that a journal may keep.
  */
 #include <setjmp.h>
@@ -302,7 +302,7 @@ static void no_number_is_given_to_a_second_file(void **state)
     sim_free(b.sim);
 }
 
-/* ---- Any tale ----------------------------------------------------------------------------------------------- */
+/* ---- Any trace ----------------------------------------------------------------------------------------------- */
 
 enum { NAMES = 5, CHANGES = 9 };
 static const char *const names[NAMES] = {"/d/a", "/d/b", "/d/c", "/e/a", "/e/b"};
@@ -313,13 +313,13 @@ struct change {
     bool from_synced, to_synced;
 };
 
-struct tale {
+struct trace {
     struct change changes[CHANGES];
     int len;
     char text[512]; /* to show */
 };
 
-static void note(struct tale *t, int from, int to, uint64_t file)
+static void note(struct trace *t, int from, int to, uint64_t file)
 {
     size_t used = strlen(t->text);
 
@@ -328,7 +328,7 @@ static void note(struct tale *t, int from, int to, uint64_t file)
              (int)file);
 }
 
-static void note_sync(struct tale *t, char dir)
+static void note_sync(struct trace *t, char dir)
 {
     size_t used = strlen(t->text);
 
@@ -340,7 +340,7 @@ static void note_sync(struct tale *t, char dir)
     snprintf(t->text + used, sizeof t->text - used, "sync %c; ", dir);
 }
 
-static void tell_more(struct box *b, struct tale *t)
+static void add_more(struct box *b, struct trace *t)
 {
     int from = (int)(sim_random(b->sim) % NAMES), to = (int)(sim_random(b->sim) % NAMES);
     uint64_t file = at(b, names[from]);
@@ -367,7 +367,7 @@ static bool share_a_name(const struct change *a, const struct change *b)
 }
 
 /* What is synced is in it, and with each change the earlier ones of its names. */
-static bool may_be_kept(const struct tale *t, unsigned set)
+static bool may_be_kept(const struct trace *t, unsigned set)
 {
     for (int i = 0; i < t->len; i++) {
         const struct change *c = &t->changes[i];
@@ -380,7 +380,7 @@ static bool may_be_kept(const struct tale *t, unsigned set)
     return true;
 }
 
-static void play(const struct tale *t, unsigned set, uint64_t out[NAMES])
+static void play(const struct trace *t, unsigned set, uint64_t out[NAMES])
 {
     memset(out, 0, NAMES * sizeof *out);
     for (int i = 0; i < t->len; i++) {
@@ -392,7 +392,7 @@ static void play(const struct tale *t, unsigned set, uint64_t out[NAMES])
     }
 }
 
-static bool is_allowed(const struct tale *t, const uint64_t left[NAMES])
+static bool is_allowed(const struct trace *t, const uint64_t left[NAMES])
 {
     uint64_t state[NAMES];
 
@@ -409,10 +409,10 @@ static void no_power_cut_leaves_what_no_journal_could(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 5 * SEEDS; seed++) {
         struct box b = box_new(seed);
-        struct tale t = {0};
+        struct trace t = {0};
         uint64_t left[NAMES];
         for (int i = 0; i < 3 * CHANGES && t.len < CHANGES; i++)
-            tell_more(&b, &t);
+            add_more(&b, &t);
         power_cut(&b);
         for (int i = 0; i < NAMES; i++)
             left[i] = at(&b, names[i]);

@@ -388,7 +388,7 @@ static void put_file(char path[300], const char *dir, const char *name, const ch
     fclose(f);
 }
 
-struct tale {
+struct kinds_seen {
     struct buf kinds; /* of all events, in order */
     int sessions;
     bool status;
@@ -398,7 +398,7 @@ struct tale {
 
 static int note_kind(void *arg, const struct tide_event *ev)
 {
-    struct tale *t = arg;
+    struct kinds_seen *t = arg;
 
     buf_addf(&t->kinds, "%s ", ev->kind);
     t->degraded += strstr(ev->body, "\"durability\":\"degraded\"") != NULL;
@@ -407,7 +407,7 @@ static int note_kind(void *arg, const struct tide_event *ev)
 
 static int note_status(void *arg, const struct tide_session_info *info)
 {
-    struct tale *t = arg;
+    struct kinds_seen *t = arg;
 
     t->run_degraded = info->degraded_events;
     t->status = info->status == TIDE_STATUS_IDLE && info->outcome == TIDE_OUTCOME_COMPLETED;
@@ -416,7 +416,7 @@ static int note_status(void *arg, const struct tide_session_info *info)
 
 static int count_session(void *arg, const struct tide_session_info *info)
 {
-    struct tale *t = arg;
+    struct kinds_seen *t = arg;
 
     (void)info;
     t->sessions++;
@@ -426,7 +426,7 @@ static int count_session(void *arg, const struct tide_session_info *info)
 /* What the log has of it when a fresh process looks. */
 static char *tell(struct bench *b)
 {
-    struct tale t = {.kinds = BUF_INIT(1 << 20)};
+    struct kinds_seen t = {.kinds = BUF_INIT(1 << 20)};
     tide_store *store = sim_store_open(sim_proc_start(b->sim), 0, NULL);
     tide_session *s = NULL;
 

@@ -286,7 +286,7 @@ static void expect_status(const char *const *words, int status, bool open)
 
 /* ---- driving it on ---- */
 
-/* A person who looks into the world: the deed is done, or it is not. */
+/* A person who looks into the world: the effect happened, or it is not. */
 static int put_settled(const struct seen *s, const char **words, int n, bool *ret_open)
 {
     for (size_t i = 0; i < NODES; i++) {

@@ -69,7 +69,7 @@ struct mind {
     } list[EVENTS * 2]; /* the events it is made of, in order */
 };
 
-struct tale {
+struct log {
     char id[TIDE_ID_SIZE];
     int parent; /* -1: none */
     int64_t first, last;
@@ -86,7 +86,7 @@ struct world {
     struct sim *sim;
     struct sim_proc *proc;
     struct store *store;
-    struct tale tales[SESSIONS];
+    struct log logs[SESSIONS];
     int n;
     char url[40];
 };
@@ -102,11 +102,11 @@ static const struct mind nothing = {.node = -1, .next = -1};
 
 static const struct mind *mind_at(struct world *w, int t, int64_t seq)
 {
-    struct tale *tale = &w->tales[t];
+    struct log *log = &w->logs[t];
 
-    if (seq < tale->first)
-        return tale->parent >= 0 && seq > 0 ? mind_at(w, tale->parent, seq) : &nothing;
-    return tale->minds[seq - tale->first];
+    if (seq < log->first)
+        return log->parent >= 0 && seq > 0 ? mind_at(w, log->parent, seq) : &nothing;
+    return log->minds[seq - log->first];
 }
 
 static void learn_place(struct mind *m, const struct told *e)
@@ -163,66 +163,66 @@ static void learn(struct mind *m, const struct told *e, int64_t seq)
 /* Remembers an event that Tidemark acknowledged with this seq. */
 static void tell(struct world *w, int t, int64_t seq, const struct told *e)
 {
-    struct tale *tale = &w->tales[t];
+    struct log *log = &w->logs[t];
     struct mind *m = mem_alloc(sizeof *m);
 
-    assert_int_equal(seq, tale->last + 1); /* no gap, no repeat, never used again */
-    assert_true(seq - tale->first < EVENTS);
+    assert_int_equal(seq, log->last + 1); /* no gap, no repeat, never used again */
+    assert_true(seq - log->first < EVENTS);
     if (e->what == W_ROLLBACK) {
         *m = *mind_at(w, t, e->to);
     } else {
-        *m = *mind_at(w, t, tale->last);
+        *m = *mind_at(w, t, log->last);
         assert_true(m->list_n < EVENTS * 2);
         m->list[m->list_n].session = t;
         m->list[m->list_n].message = e->what == W_MESSAGE;
         m->list[m->list_n++].seq = seq;
         learn(m, e, seq);
     }
-    tale->events[seq - tale->first] = *e;
-    tale->minds[seq - tale->first] = m;
-    tale->last = seq;
+    log->events[seq - log->first] = *e;
+    log->minds[seq - log->first] = m;
+    log->last = seq;
 }
 
 /* ---- Doing it ------------------------------------------------------------------------------------------------ */
 
 static tide_session *handle(struct world *w, int t)
 {
-    struct tale *tale = &w->tales[t];
+    struct log *log = &w->logs[t];
 
-    if (!tale->s)
-        OK(tide_session_open(tide(w), tale->id, TIDE_SESSION_APPEND, &tale->s, &err));
-    return tale->s;
+    if (!log->s)
+        OK(tide_session_open(tide(w), log->id, TIDE_SESSION_APPEND, &log->s, &err));
+    return log->s;
 }
 
 static void begin(struct world *w)
 {
-    struct tale *tale = &w->tales[w->n];
+    struct log *log = &w->logs[w->n];
     struct told e = {.what = W_CREATED};
 
-    snprintf(tale->id, sizeof tale->id, "s%d", w->n);
-    OK(tide_session_create(tide(w), tale->id, "{\"agent\":\"a\",\"title\":\"first\"}", &tale->s, &err));
-    tale->parent = -1;
-    tale->first = 1;
+    snprintf(log->id, sizeof log->id, "s%d", w->n);
+    OK(tide_session_create(tide(w), log->id, "{\"agent\":\"a\",\"title\":\"first\"}", &log->s, &err));
+    log->parent = -1;
+    log->first = 1;
     w->n++;
     tell(w, w->n - 1, 1, &e);
 }
 
 static void branch(struct world *w, int from)
 {
-    struct tale *tale = &w->tales[w->n], *parent = &w->tales[from];
+    struct log *log = &w->logs[w->n], *parent = &w->logs[from];
     int64_t at = rng_between(&w->rng, 1, parent->last);
     struct told created = {.what = W_CREATED};
 
     if (w->n == SESSIONS)
         return;
-    snprintf(tale->id, sizeof tale->id, "s%d", w->n);
-    OK(tide_session_fork(tide(w), parent->id, at, tale->id, "{\"title\":\"fork\"}", tale->id, &err));
-    while (at < w->tales[from].first) /* it stands on the session that wrote the seq */
-        from = w->tales[from].parent;
-    tale->parent = from;
-    tale->first = at + 1;
-    tale->last = at;
-    tale->turn = w->tales[from].turn;
+    snprintf(log->id, sizeof log->id, "s%d", w->n);
+    OK(tide_session_fork(tide(w), parent->id, at, log->id, "{\"title\":\"fork\"}", log->id, &err));
+    while (at < w->logs[from].first) /* it stands on the session that wrote the seq */
+        from = w->logs[from].parent;
+    log->parent = from;
+    log->first = at + 1;
+    log->last = at;
+    log->turn = w->logs[from].turn;
     w->n++;
     tell(w, w->n - 1, at + 1, &created);
 }
@@ -287,7 +287,7 @@ static void know(struct world *w, int t)
         break;
     default:
         e.what = W_MESSAGE;
-        e.value = (int)(w->tales[t].turn += rng_below(&w->rng, 2));
+        e.value = (int)(w->logs[t].turn += rng_below(&w->rng, 2));
         SAY("message.user", "{\"turn\":%d,\"node\":\"%s\",\"content\":\"%s\"}", e.value, node_names[e.node],
             padding(w, 20000));
     }
@@ -335,13 +335,13 @@ static void happen(struct world *w, int t)
 
 static bool tools_open(struct world *w, int t, int64_t seq)
 {
-    struct tale *tale = &w->tales[t];
+    struct log *log = &w->logs[t];
     bool open[CALLS] = {0}, any = false;
 
-    if (tale->parent >= 0 && tools_open(w, tale->parent, tale->first - 1))
+    if (log->parent >= 0 && tools_open(w, log->parent, log->first - 1))
         return true; /* inherited as unknown; good enough for the direction we test: see below */
-    for (int64_t i = tale->first; i <= seq; i++) {
-        struct told *e = &tale->events[i - tale->first];
+    for (int64_t i = log->first; i <= seq; i++) {
+        struct told *e = &log->events[i - log->first];
 
         if (e->what == W_TOOL || e->what == W_TOOL_DONE)
             open[e->call] = e->what == W_TOOL;
@@ -379,15 +379,15 @@ static void mark(struct world *w, int t)
     seq = tide_session_last_seq(s);
     OK(checkpoint_shown(s, e.id, keep_flag, &e.flag, &err));
     tell(w, t, seq, &e);
-    if (w->tales[t].parent < 0)
+    if (w->logs[t].parent < 0)
         assert_int_equal(e.flag, !tools_open(w, t, seq));
-    w->tales[t].frozen[seq - w->tales[t].first] = state_part(s, seq);
+    w->logs[t].frozen[seq - w->logs[t].first] = state_part(s, seq);
 }
 
-static bool mark_gone(struct tale *tale, const char *id)
+static bool mark_gone(struct log *log, const char *id)
 {
-    for (int64_t i = tale->first; i <= tale->last; i++) {
-        if (tale->events[i - tale->first].what == W_MARK_GONE && strcmp(tale->events[i - tale->first].id, id) == 0)
+    for (int64_t i = log->first; i <= log->last; i++) {
+        if (log->events[i - log->first].what == W_MARK_GONE && strcmp(log->events[i - log->first].id, id) == 0)
             return true;
     }
     return false;
@@ -395,45 +395,45 @@ static bool mark_gone(struct tale *tale, const char *id)
 
 static void unmark(struct world *w, int t)
 {
-    struct tale *tale = &w->tales[t];
+    struct log *log = &w->logs[t];
     struct told gone = {.what = W_MARK_GONE};
-    int64_t from = rng_between(&w->rng, tale->first, tale->last);
+    int64_t from = rng_between(&w->rng, log->first, log->last);
 
-    for (int64_t i = from; i <= tale->last; i++) {
-        struct told *e = &tale->events[i - tale->first];
+    for (int64_t i = from; i <= log->last; i++) {
+        struct told *e = &log->events[i - log->first];
         const char *ids[1] = {e->id};
 
-        if (e->what != W_MARK || mark_gone(tale, e->id))
+        if (e->what != W_MARK || mark_gone(log, e->id))
             continue;
         memcpy(gone.id, e->id, sizeof gone.id);
         OK(tide_checkpoint_delete(handle(w, t), ids, 1, &err));
-        tell(w, t, tide_session_last_seq(tale->s), &gone);
+        tell(w, t, tide_session_last_seq(log->s), &gone);
         return;
     }
 }
 
 static void roll_back(struct world *w, int t)
 {
-    struct tale *tale = &w->tales[t];
-    struct told e = {.what = W_ROLLBACK, .to = rng_between(&w->rng, 1, tale->last)};
-    int64_t before = tale->last;
+    struct log *log = &w->logs[t];
+    struct told e = {.what = W_ROLLBACK, .to = rng_between(&w->rng, 1, log->last)};
+    int64_t before = log->last;
 
     if (rng_below(&w->rng, 4) == 0) { /* undo the newest one: to what was before it */
-        for (int64_t i = tale->last; i >= tale->first; i--) {
-            if (tale->events[i - tale->first].what == W_ROLLBACK && i > 1) {
+        for (int64_t i = log->last; i >= log->first; i--) {
+            if (log->events[i - log->first].what == W_ROLLBACK && i > 1) {
                 e.to = i - 1;
                 break;
             }
         }
     }
     OK(tide_session_rollback(handle(w, t), e.to, 0, "test", &err));
-    assert_int_equal(tide_session_last_seq(tale->s), before + 1);
+    assert_int_equal(tide_session_last_seq(log->s), before + 1);
     tell(w, t, before + 1, &e);
 }
 
 static void close_handle(struct world *w, int t)
 {
-    tide_session_close(TAKE(w->tales[t].s));
+    tide_session_close(TAKE(w->logs[t].s));
 }
 
 static void close_all(struct world *w)
@@ -466,7 +466,7 @@ static void act(struct world *w)
     int t = rng_below(&w->rng, 2) ? 0 : (int)rng_below(&w->rng, w->n); /* one grows long enough for snapshots */
     int64_t dice = rng_below(&w->rng, 100);
 
-    if (w->tales[t].last - w->tales[t].first > EVENTS - 4)
+    if (w->logs[t].last - w->logs[t].first > EVENTS - 4)
         return;
     if (dice < 45)
         know(w, t);
@@ -509,7 +509,7 @@ static struct view view_of(const char *text)
 #define SAME(what, want, got)                                                                                          \
     do {                                                                                                               \
         if ((int64_t)(want) != (int64_t)(got))                                                                         \
-            fail_msg("seed %llu, %s at %lld: %s is %lld, should be %lld", (unsigned long long)w->seed, w->tales[t].id, \
+            fail_msg("seed %llu, %s at %lld: %s is %lld, should be %lld", (unsigned long long)w->seed, w->logs[t].id,  \
                      (long long)seq, what, (long long)(got), (long long)(want));                                       \
     } while (0)
 
@@ -531,7 +531,7 @@ static void same_node(struct world *w, int t, int64_t seq, struct view *v, const
     struct str got = json_get_text(&v->a, v->content, str_from(key));
 
     if (!str_eq(got, str_from(want >= 0 ? node_names[want] : "")))
-        fail_msg("seed %llu, %s at %lld: %s is %.*s, should be %d", (unsigned long long)w->seed, w->tales[t].id,
+        fail_msg("seed %llu, %s at %lld: %s is %.*s, should be %d", (unsigned long long)w->seed, w->logs[t].id,
                  (long long)seq, key, STR_ARG(got), want);
 }
 
@@ -547,7 +547,7 @@ static void same_spans(struct world *w, int t, int64_t seq, struct view *v, cons
         for (int64_t i = from; i <= to; i++, at++) {
             SAME("span beyond the end", true, at < m->list_n);
             SAME("seq in a span", m->list[at].seq, i);
-            SAME("session of a span", true, str_eq(id, str_from(w->tales[m->list[at].session].id)));
+            SAME("session of a span", true, str_eq(id, str_from(w->logs[m->list[at].session].id)));
         }
     }
     SAME("events in spans", m->list_n, at);
@@ -584,14 +584,14 @@ static void same_content(struct world *w, int t, int64_t seq, struct view *v)
 /* The ledger counts everything of the session itself, whatever was rolled back. */
 static void same_ledger(struct world *w, int t, int64_t seq, struct view *v)
 {
-    struct tale *tale = &w->tales[t];
+    struct log *log = &w->logs[t];
     int64_t tokens = 0, nano = 0, calls = 0, errors = 0, rollbacks = 0, done = 0;
     bool queued[CALLS] = {0};
 
-    if (seq < tale->first)
+    if (seq < log->first)
         return;
-    for (int64_t i = tale->first; i <= seq; i++) {
-        struct told *e = &tale->events[i - tale->first];
+    for (int64_t i = log->first; i <= seq; i++) {
+        struct told *e = &log->events[i - log->first];
 
         tokens += e->tokens;
         nano += e->nano;
@@ -602,7 +602,7 @@ static void same_ledger(struct world *w, int t, int64_t seq, struct view *v)
         if (e->what == W_QUEUE || e->what == W_TAKEN)
             queued[e->call] = e->what == W_QUEUE;
     }
-    SAME("events", seq - tale->first + 1, json_get_int(v->ledger, STR("events"), -1));
+    SAME("events", seq - log->first + 1, json_get_int(v->ledger, STR("events"), -1));
     SAME("input tokens", tokens, json_get_int(v->ledger, STR("input_tokens"), -1));
     SAME("output tokens", tokens + calls, json_get_int(v->ledger, STR("output_tokens"), -1));
     SAME("cost", nano, json_get_int(v->ledger, STR("cost_nano"), -1));
@@ -623,10 +623,10 @@ static void same_state(struct world *w, int t, int64_t seq)
     struct view v;
 
     text = mem_grow(text, strlen(text) + 2);
-    if (text[strlen(text) - 1] != '}' || seq == 0 || seq == w->tales[t].last)
+    if (text[strlen(text) - 1] != '}' || seq == 0 || seq == w->logs[t].last)
         memcpy(text + strlen(text), "}", 2); /* closed again after the status was cut off */
     v = view_of(text);
-    seq = seq ? seq : w->tales[t].last;
+    seq = seq ? seq : w->logs[t].last;
     same_content(w, t, seq, &v);
     same_ledger(w, t, seq, &v);
     arena_done(&v.a);
@@ -651,7 +651,7 @@ static int hear(void *arg, const struct tide_event *ev)
         h->at++;
     SAME("a message too many", true, h->at < h->m->list_n);
     SAME("seq of a message", h->m->list[h->at].seq, ev->seq);
-    SAME("session of a message", true, strcmp(ev->session_id, w->tales[h->m->list[h->at].session].id) == 0);
+    SAME("session of a message", true, strcmp(ev->session_id, w->logs[h->m->list[h->at].session].id) == 0);
     h->at++;
     return 0;
 }
@@ -687,13 +687,13 @@ static int on_listed(void *arg, const struct tide_checkpoint *c)
     struct world *w = l->w;
     int t = l->t;
     int64_t seq = c->seq;
-    struct told *e = &w->tales[t].events[seq - w->tales[t].first];
+    struct told *e = &w->logs[t].events[seq - w->logs[t].first];
 
     SAME("order of checkpoints", true, seq > l->at);
     SAME("a checkpoint", W_MARK, e->what);
     SAME("its id", 0, strcmp(c->id, e->id));
-    SAME("a deleted one", false, mark_gone(&w->tales[t], c->id));
-    SAME("rolled back", !in_list(mind_at(w, t, w->tales[t].last), t, seq), c->rolled_back);
+    SAME("a deleted one", false, mark_gone(&w->logs[t], c->id));
+    SAME("rolled back", !in_list(mind_at(w, t, w->logs[t].last), t, seq), c->rolled_back);
     l->at = seq;
     l->n++;
     return 0;
@@ -707,19 +707,19 @@ static int keep_resume(void *arg, const struct tide_session_info *info)
 
 static void same_checkpoints(struct world *w, int t)
 {
-    struct tale *tale = &w->tales[t];
-    const struct mind *m = mind_at(w, t, tale->last);
+    struct log *log = &w->logs[t];
+    const struct mind *m = mind_at(w, t, log->last);
     struct tide_checkpoint_filter all = {.size = sizeof all, .rolled_back = 1};
     struct listed l = {w, t, 0, 0}, live = {w, t, 0, 0};
     const char *latest = "";
     char got[TIDE_ID_SIZE] = "";
     int want = 0, want_live = 0;
-    int64_t seq = tale->last;
+    int64_t seq = log->last;
 
-    for (int64_t i = tale->first; i <= tale->last; i++) {
-        struct told *e = &tale->events[i - tale->first];
+    for (int64_t i = log->first; i <= log->last; i++) {
+        struct told *e = &log->events[i - log->first];
 
-        if (e->what != W_MARK || mark_gone(tale, e->id))
+        if (e->what != W_MARK || mark_gone(log, e->id))
             continue;
         want++;
         want_live += in_list(m, t, i);
@@ -733,23 +733,23 @@ static void same_checkpoints(struct world *w, int t)
     OK(session_shown(handle(w, t), keep_resume, got, &err));
     if (strcmp(got, latest) != 0)
         fail_msg("seed %llu, %s: resume_from_checkpoint_id is '%s', should be '%s'", (unsigned long long)w->seed,
-                 tale->id, got, latest);
+                 log->id, got, latest);
 }
 
 /* Every state that was there when a checkpoint was made is still there, to the byte. */
 static void same_frozen(struct world *w, int t)
 {
-    struct tale *tale = &w->tales[t];
+    struct log *log = &w->logs[t];
 
-    for (int64_t i = tale->first; i <= tale->last; i++) {
-        char *now, *then = tale->frozen[i - tale->first];
+    for (int64_t i = log->first; i <= log->last; i++) {
+        char *now, *then = log->frozen[i - log->first];
 
         if (!then)
             continue;
         now = state_part(handle(w, t), i);
         if (strncmp(now, then, strlen(then) - (then[strlen(then) - 1] == '}')) != 0)
             fail_msg("seed %llu, %s: the state at checkpoint %lld has changed\n%s\n%s", (unsigned long long)w->seed,
-                     tale->id, (long long)i, then, now);
+                     log->id, (long long)i, then, now);
         free(now);
     }
 }
@@ -759,9 +759,9 @@ static void same_all(struct world *w)
     for (int t = 0; t < w->n; t++) {
         uint64_t events = 0;
 
-        assert_int_equal(tide_session_last_seq(handle(w, t)), w->tales[t].last);
+        assert_int_equal(tide_session_last_seq(handle(w, t)), w->logs[t].last);
         for (int i = 0; i < 12; i++) {
-            int64_t seq = i == 0 ? w->tales[t].last : rng_between(&w->rng, 1, w->tales[t].last);
+            int64_t seq = i == 0 ? w->logs[t].last : rng_between(&w->rng, 1, w->logs[t].last);
 
             same_state(w, t, seq);
             same_messages(w, t, seq);
@@ -769,7 +769,7 @@ static void same_all(struct world *w)
         same_frozen(w, t);
         same_checkpoints(w, t);
         OK(tide_session_verify(handle(w, t), NULL, NULL, &events, &err));
-        assert_int_equal(events, w->tales[t].last - w->tales[t].first + 1);
+        assert_int_equal(events, w->logs[t].last - w->logs[t].first + 1);
     }
 }
 
@@ -805,8 +805,8 @@ static int64_t play(uint64_t seed)
     close_all(w);
     for (int t = 0; t < w->n; t++) {
         for (int i = 0; i < EVENTS; i++) {
-            free(w->tales[t].minds[i]);
-            free(w->tales[t].frozen[i]);
+            free(w->logs[t].minds[i]);
+            free(w->logs[t].frozen[i]);
         }
     }
     sim_free(w->sim);

@@ -46,7 +46,7 @@ static char *tokens_of(const struct state *s)
     return buf_take(&out);
 }
 
-static void a_card_has_these_members_in_this_order(void **state)
+static void a_session_file_has_these_members_in_this_order(void **state)
 {
     static const struct line log[] = {
         {"session.created",
@@ -216,7 +216,7 @@ static void expect_member(const char *name, const char *text, const char *member
         fail_msg("%s: %s is %s, not %s", name, member, buf_cstr(&got), want);
 }
 
-static void a_card_says_where_a_session_stands(void **state)
+static void a_session_file_says_where_a_session_stands(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STANDINGS; i++) {
@@ -293,7 +293,7 @@ static void a_provider_is_whatever_the_session_has(void **state)
     }
 }
 
-static void a_provider_nested_as_deep_as_bodies_may_be_has_a_card(void **state)
+static void a_provider_nested_as_deep_as_bodies_may_be_has_a_session_file(void **state)
 {
     AUTO(buf_done) struct buf body = BUF_INIT(1 << 20);
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -350,7 +350,7 @@ static void watch(struct fixture *f, bool session_files)
     s->ops = &seen.ops;
 }
 
-static int64_t seq_of_card(void)
+static int64_t seq_of_session_file(void)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *v = NULL;
@@ -360,7 +360,7 @@ static int64_t seq_of_card(void)
 }
 
 /* The last batch brought a session file, of its own last event, as a state loaded from the store would give it. */
-static void expect_card(tide_store *store)
+static void expect_session_file(tide_store *store)
 {
     AUTO(buf_done) struct buf want = BUF_INIT(1 << 20);
     AUTO(buf_done) struct buf tokens = BUF_INIT(1 << 20);
@@ -369,10 +369,10 @@ static void expect_card(tide_store *store)
 
     if (!seen.session_file[0])
         fail_msg("no session_file came with: %s", seen.kinds);
-    assert_int_equal(seq_of_card(), seen.last.caches_seq);
+    assert_int_equal(seq_of_session_file(), seen.last.caches_seq);
     OK(store_head(store_of(store), STR("s"), &h, &err));
     OK(state_load(store_of(store), &h, h.last_seq, &s, NULL, &err));
-    assert_int_equal(seq_of_card(), h.last_seq);
+    assert_int_equal(seq_of_session_file(), h.last_seq);
     session_file_write(&want, s, &h);
     session_file_tokens(&tokens, s);
     assert_string_equal(strstr(seen.session_file, "\"updated_at\""), strstr(buf_cstr(&want), "\"updated_at\""));
@@ -395,7 +395,7 @@ static tide_session *create_titled(struct fixture *f)
     return s;
 }
 
-static void appends_that_change_a_card_carry_it(void **state)
+static void appends_that_change_a_session_file_carry_it(void **state)
 {
     struct fixture *f = *state;
     tide_session *s;
@@ -403,23 +403,23 @@ static void appends_that_change_a_card_carry_it(void **state)
 
     watch(f, true);
     s = create_titled(f);
-    expect_card(f->store);
+    expect_session_file(f->store);
     assert_non_null(strstr(seen.session_file, "\"title\": \"first\""));
     put(s, "message.user", SAID);
     expect_none();
     put(s, "session.updated", "{\"title\":\"second\"}");
-    expect_card(f->store);
+    expect_session_file(f->store);
     assert_non_null(strstr(seen.session_file, "\"title\": \"second\""));
     r = start(s);
     assert_non_null(strstr(seen.kinds, "run.started"));
-    expect_card(f->store);
+    expect_session_file(f->store);
     finish(r);
     assert_non_null(strstr(seen.session_file, "\"ended_at\": \"2"));
-    expect_card(f->store);
+    expect_session_file(f->store);
     tide_session_close(s);
 }
 
-static void who_releases_a_session_leaves_its_card(void **state)
+static void who_releases_a_session_leaves_its_session_file(void **state)
 {
     struct fixture *f = *state;
     tide_session *s;
@@ -431,11 +431,11 @@ static void who_releases_a_session_leaves_its_card(void **state)
     tide_session_close(s);
     assert_true(seen.last.flags & BATCH_RELEASE);
     assert_int_equal(seen.last.n, 0);
-    expect_card(f->store);
-    assert_int_equal(seq_of_card(), 2);
+    expect_session_file(f->store);
+    assert_int_equal(seq_of_session_file(), 2);
 }
 
-static void a_queued_append_carries_the_card_of_its_own_end(void **state)
+static void a_queued_append_carries_the_session_file_of_its_own_end(void **state)
 {
     const struct tide_new_event title = {"session.updated", "{\"title\":\"queued\"}", 0},
                                 said = {"message.user", SAID, 0};
@@ -447,12 +447,12 @@ static void a_queued_append_carries_the_card_of_its_own_end(void **state)
     OK(tide_session_append_async(s, 0, &said, 1, NULL, &err));
     OK(tide_session_append_async(s, 0, &title, 1, NULL, &err));
     OK(tide_session_flush(s, &err));
-    expect_card(f->store);
-    assert_int_equal(seq_of_card(), 3);
+    expect_session_file(f->store);
+    assert_int_equal(seq_of_session_file(), 3);
     tide_session_close(s);
 }
 
-static void a_card_has_no_secret(void **state)
+static void a_session_file_has_no_secret(void **state)
 {
     struct fixture *f = *state;
     const struct tide_wait_options opt = {.size = sizeof opt, "ok", TIDE_WAIT_APPROVAL, "?", 0, now() + 3600000};
@@ -466,7 +466,7 @@ static void a_card_has_no_secret(void **state)
     r = start(s);
     GIVES(TIDE_WAITING, tide_run_wait(r, &opt, &answer, token, &err));
     assert_true(seen.last.flags & BATCH_RELEASE);
-    expect_card(f->store);
+    expect_session_file(f->store);
     secret = strchr(token, '.');
     assert_non_null(secret);
     assert_null(strstr(seen.session_file, secret + 1));
@@ -481,7 +481,7 @@ static void a_card_has_no_secret(void **state)
     tide_session_close(s);
 }
 
-static void recovery_leaves_a_card(void **state)
+static void recovery_leaves_a_session_file(void **state)
 {
     struct fixture *f = *state;
     struct tide_recovery did;
@@ -497,13 +497,13 @@ static void recovery_leaves_a_card(void **state)
     assert_non_null(strstr(seen.tokens, "\"active\""));
     OK(tide_store_recover(f->store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.timed_out, 1);
-    expect_card(f->store);
+    expect_session_file(f->store);
     assert_non_null(strstr(seen.session_file, "\"interruption\": \"wait_timeout\""));
     assert_null(strstr(seen.tokens, "\"active\""));
 }
 
 /* What the state holds after it is not loaded yet. */
-static void a_rollback_brings_no_card(void **state)
+static void a_rollback_brings_no_session_file(void **state)
 {
     const struct tide_new_event back = {"session.rolled_back", "{\"to_seq\":1}", 0};
     struct fixture *f = *state;
@@ -516,11 +516,11 @@ static void a_rollback_brings_no_card(void **state)
     assert_non_null(strstr(seen.kinds, "session.rolled_back"));
     expect_none();
     put(s, "session.updated", "{\"title\":\"after\"}");
-    expect_card(f->store);
+    expect_session_file(f->store);
     tide_session_close(s);
 }
 
-static void a_store_without_cards_is_handed_none(void **state)
+static void a_store_without_session_files_is_handed_none(void **state)
 {
     AUTO(batch_freep) struct batch *b = batch_new(STR("s"), 0, NULL, 0, STR(""), STR(""));
     struct fixture *f = *state;
@@ -543,19 +543,19 @@ static void a_store_without_cards_is_handed_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_card_has_these_members_in_this_order),
-        cmocka_unit_test(a_card_says_where_a_session_stands),
+        cmocka_unit_test(a_session_file_has_these_members_in_this_order),
+        cmocka_unit_test(a_session_file_says_where_a_session_stands),
         cmocka_unit_test(the_same_state_gives_the_same_bytes),
         cmocka_unit_test(what_is_not_known_is_null),
         cmocka_unit_test(a_provider_is_whatever_the_session_has),
-        cmocka_unit_test(a_provider_nested_as_deep_as_bodies_may_be_has_a_card),
-        cmocka_unit_test_setup_teardown(appends_that_change_a_card_carry_it, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_releases_a_session_leaves_its_card, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_queued_append_carries_the_card_of_its_own_end, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_card_has_no_secret, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(recovery_leaves_a_card, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_rollback_brings_no_card, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_store_without_cards_is_handed_none, set_up, tear_down),
+        cmocka_unit_test(a_provider_nested_as_deep_as_bodies_may_be_has_a_session_file),
+        cmocka_unit_test_setup_teardown(appends_that_change_a_session_file_carry_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_releases_a_session_leaves_its_session_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_queued_append_carries_the_session_file_of_its_own_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_session_file_has_no_secret, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(recovery_leaves_a_session_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_rollback_brings_no_session_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_store_without_session_files_is_handed_none, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

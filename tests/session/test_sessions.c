@@ -265,7 +265,7 @@ static void a_fenced_handle_never_appends_again(void **state)
 static void what_may_only_be_data_says_nothing_of_runs(void **state)
 {
     static const struct tide_new_event data[] = {{"message.user", SAID, 0}, {"run.paused", NULL, 0}};
-    static const struct tide_new_event deeds[] = {
+    static const struct tide_new_event moves[] = {
         {"run.started", "{\"run_id\":\"r\",\"argv\":[\"sh\"]}", 0},
         {"approval.given", "{\"approval_id\":\"a\",\"decision\":\"approved\"}", 0},
         {"session.updated", "{\"provider\":{\"base_url\":\"http://example.org\"}}", 0},
@@ -276,14 +276,14 @@ static void what_may_only_be_data_says_nothing_of_runs(void **state)
     tide_session *s = make(f, "a"), *behind = reopen(f, "a");
 
     OK(tide_session_append(s, flags, data, 2, NULL, &err));
-    for (size_t i = 0; i < sizeof deeds / sizeof deeds[0]; i++) {
-        struct tide_new_event both[] = {data[1], deeds[i]};
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
+        struct tide_new_event both[] = {data[1], moves[i]};
 
         GIVES(TIDE_DENIED, tide_session_append(s, flags, both, 2, NULL, &err));
-        GIVES(TIDE_DENIED, tide_session_append_async(s, flags, &deeds[i], 1, NULL, &err));
+        GIVES(TIDE_DENIED, tide_session_append_async(s, flags, &moves[i], 1, NULL, &err));
     }
     assert_int_equal(tide_session_last_seq(s), 3);
-    OK(tide_session_append(s, TIDE_APPEND_RELEASE, deeds, 1, NULL, &err));
+    OK(tide_session_append(s, TIDE_APPEND_RELEASE, moves, 1, NULL, &err));
     GIVES(TIDE_DENIED, tide_session_append(s, flags, data, 1, NULL, &err));
     OK(tide_session_append(s, flags, data + 1, 1, NULL, &err));
     GIVES(TIDE_CONFLICT, tide_session_append(behind, flags, data, 1, NULL, &err)); /* it has not heard of the run */
@@ -776,80 +776,6 @@ static void lists_show_status_and_take_filters(void **state)
     tide_session_close(s);
 }
 
-struct page {
-    char ids[64], cursor[TIDE_ID_SIZE + 24];
-};
-
-static int add_to_page(void *arg, const struct tide_session_info *info)
-{
-    struct page *p = arg;
-
-    snprintf(p->ids + strlen(p->ids), sizeof p->ids - strlen(p->ids), "%s", info->id);
-    memcpy(p->cursor, info->cursor, sizeof p->cursor);
-    return 0;
-}
-
-static struct page page_after(tide_store *store, const char *cursor)
-{
-    const struct tide_list_filter two = {.size = sizeof two, .limit = 2, .after = cursor};
-    struct page p = {"", ""};
-
-    OK(tide_session_list(store, &two, add_to_page, &p, &err));
-    return p;
-}
-
-/* Sessions come and go between two pages: none that stays is left out or comes twice. */
-static void lists_are_read_page_by_page(void **state)
-{
-    struct fixture *f = *state;
-    struct page p;
-
-    for (const char *id = "abcdef"; *id; id++)
-        tide_session_close(make(f, (char[]){*id, 0}));
-    p = page_after(f->store, NULL);
-    assert_string_equal(p.ids, "fe");
-    tide_session_close(make(f, "g"));
-    p = page_after(f->store, p.cursor);
-    assert_string_equal(p.ids, "dc");
-    OK(tide_session_delete(f->store, "d", &err));
-    p = page_after(f->store, p.cursor);
-    assert_string_equal(p.ids, "ba");
-    p = page_after(f->store, p.cursor);
-    assert_string_equal(p.ids, "");
-    GIVES(TIDE_INVALID,
-          tide_session_list(f->store,
-                            &(struct tide_list_filter){.size = sizeof(struct tide_list_filter), .after = "nonsense"},
-                            add_to_page, &p, &err));
-}
-
-/* The session that a page ended with was deleted: what is older than it was comes next. */
-static void a_page_goes_on_behind_a_session_that_is_gone(void **state)
-{
-    struct fixture *f = *state;
-    struct page p;
-    int64_t created = 0;
-
-    for (const char *id = "abcdef"; *id; id++) {
-        const struct tide_session_info *info;
-        tide_session *s = make(f, (char[]){*id, 0});
-
-        do { /* none in the same millisecond */
-            OK(tide_session_get_info(s, &info, &err));
-            if (info->created_ms > created)
-                break;
-            tide_session_close(s);
-            OK(tide_session_delete(f->store, (char[]){*id, 0}, &err));
-            s = make(f, (char[]){*id, 0});
-        } while (1);
-        created = info->created_ms;
-        tide_session_close(s);
-    }
-    p = page_after(f->store, NULL);
-    OK(tide_session_delete(f->store, "e", &err));
-    p = page_after(f->store, p.cursor);
-    assert_string_equal(p.ids, "dc");
-}
-
 /* What was handed out stays as it is while the session goes on. */
 static void what_is_known_of_one_needs_no_callback(void **state)
 {
@@ -971,8 +897,6 @@ int main(void)
         CASE(async_appends_are_there_after_flush),
         CASE(over_the_limit_is_refused_before_anything_is_written),
         CASE(checkpoints_are_listed_filtered_and_found),
-        CASE(lists_are_read_page_by_page),
-        CASE(a_page_goes_on_behind_a_session_that_is_gone),
         CASE(what_is_known_of_one_needs_no_callback),
         CASE(one_event_needs_no_callback),
         CASE(after_pruning_lists_latest_and_resume_are_right),

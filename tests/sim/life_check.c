@@ -79,7 +79,7 @@ bool told_due(struct log_fold *t, int64_t now_ms)
 
 /* ---- What was acknowledged is there ----------------------------------------------------------------------------- */
 
-static void check_deeds(struct world *w, struct log_fold *t)
+static void check_effects(struct world *w, struct log_fold *t)
 {
     for (size_t i = 0; i < w->effects.n; i++) {
         const struct effect *e = w->effects.all[i];
@@ -251,7 +251,7 @@ void check_session(struct world *w, struct proc *p, int s)
 
     if (!log_fold_read(w, p, s, &t))
         return;
-    check_deeds(w, &t);
+    check_effects(w, &t);
     check_passed(w, &t);
     check_requests(w, &t);
     check_tokens(w, &t);

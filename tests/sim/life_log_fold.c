@@ -501,7 +501,7 @@ static int print_one(void *arg, const struct event *ev)
     return 0;
 }
 
-static enum tide_code read_tale(struct world *w, struct proc *p, int s, struct log_fold *t, struct tide_err *err)
+static enum tide_code fold_log(struct world *w, struct proc *p, int s, struct log_fold *t, struct tide_err *err)
 {
     struct store *store = store_of(p->store);
     bool failed = w->failed;
@@ -526,12 +526,12 @@ static enum tide_code read_tale(struct world *w, struct proc *p, int s, struct l
 bool log_fold_read(struct world *w, struct proc *p, int s, struct log_fold *t)
 {
     struct tide_err err = {0};
-    enum tide_code code = read_tale(w, p, s, t, &err);
+    enum tide_code code = fold_log(w, p, s, t, &err);
 
     if (code && proc_alive(p) && w->armed) {
         disarm(w);
         log_fold_done(t);
-        code = read_tale(w, p, s, t, &err);
+        code = fold_log(w, p, s, t, &err);
     }
     if (code && proc_alive(p))
         wrong(w, "%s cannot be read: %s", w->sessions[s].id, err.msg);

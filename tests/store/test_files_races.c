@@ -222,7 +222,7 @@ static void one_that_is_being_taken_is_not_deleted(void **state)
     end(s);
 }
 
-static void of_one_that_is_deleted_no_card_comes_back(void **state)
+static void of_one_that_is_deleted_no_session_file_comes_back(void **state)
 {
     struct store *s = begin();
     struct head h;
@@ -570,7 +570,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_snapshot_that_two_find_becomes_one_log),
         cmocka_unit_test(one_that_is_being_taken_is_not_deleted),
-        cmocka_unit_test(of_one_that_is_deleted_no_card_comes_back),
+        cmocka_unit_test(of_one_that_is_deleted_no_session_file_comes_back),
         cmocka_unit_test(a_log_is_written_only_under_its_lock),
         cmocka_unit_test(an_import_gives_its_name_to_no_other),
         cmocka_unit_test(a_lease_that_is_just_written_is_no_damage),

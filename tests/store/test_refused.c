@@ -117,7 +117,7 @@ enum how { CLOSED, DIED = 1, KEYED = 2, AS_NOBODY = 4, READING = 8, WRITING = 16
 static const struct row {
     bool files;
     unsigned how;
-    const char *deed; /* in the directory of the store; with "SQL ", by SQLite */
+    const char *damage; /* in the directory of the store; with "SQL ", by SQLite */
     const char *words;
 } rows[] = {
     {false, DIED, "rm t.db-wal", "was acknowledged"},
@@ -158,16 +158,16 @@ static const struct row {
     {true, CLOSED | AS_NOBODY, "true", "ermission denied"},
 };
 
-static void do_deed(const struct fixture *f, const char *deed)
+static void do_damage(const struct fixture *f, const char *damage)
 {
-    const char *sql = strstr(deed, "SQL ");
+    const char *sql = strstr(damage, "SQL ");
     char command[900];
 
-    snprintf(command, sizeof command, "cd '%s' && { %.*s; }", f->dir, sql ? (int)(sql - deed) : (int)strlen(deed),
-             deed);
-    if (sql && sql > deed) /* its semicolon is there */
-        snprintf(command, sizeof command, "cd '%s' && { %.*s }", f->dir, (int)(sql - deed), deed);
-    if (sql != deed)
+    snprintf(command, sizeof command, "cd '%s' && { %.*s; }", f->dir, sql ? (int)(sql - damage) : (int)strlen(damage),
+             damage);
+    if (sql && sql > damage) /* its semicolon is there */
+        snprintf(command, sizeof command, "cd '%s' && { %.*s }", f->dir, (int)(sql - damage), damage);
+    if (sql != damage)
         assert_int_equal(system(command), 0); /* NOLINT: our own names */
     if (sql)
         sql_run(store_path(f->url), NULL, sql + 4);
@@ -181,7 +181,7 @@ static void expect_refused(const struct fixture *f, const struct row *r, unsigne
     enum tide_code code = tide_store_open(f->url, &opt, &store, &why);
 
     if (!code || !strstr(why.msg, r->words))
-        fail_msg("%s: '%s' is not in '%s'", r->deed, r->words, code ? why.msg : "OK");
+        fail_msg("%s: '%s' is not in '%s'", r->damage, r->words, code ? why.msg : "OK");
 }
 
 /* By another user: root may do everything. */
@@ -215,7 +215,7 @@ static void a_store_that_is_refused_stays_as_it_is(void **state)
         fill(f, r->how & KEYED ? KEY : NULL);
         if (r->how & DIED)
             append_and_die(f);
-        do_deed(f, r->deed);
+        do_damage(f, r->damage);
         before = files_of(f);
         for (size_t k = r->how & WRITING ? 1 : 0; k < (r->how & READING ? 1 : 3); k++) {
             if (r->how & AS_NOBODY)
@@ -224,7 +224,7 @@ static void a_store_that_is_refused_stays_as_it_is(void **state)
                 expect_refused(f, r, ways[k]);
             after = files_of(f);
             if (strcmp(before, after) != 0)
-                fail_msg("%s: it was refused, and changed something:\n%s\n%s", r->deed, before, after);
+                fail_msg("%s: it was refused, and changed something:\n%s\n%s", r->damage, before, after);
             free(after);
         }
         free(before);

@@ -120,7 +120,7 @@ static void look_at_files(const struct fixture *f, unsigned char out[DIGEST_SIZE
     digest_end(&d, out);
 }
 
-enum deed {
+enum damage {
     REMOVE_MARK = 1,
     REMOVE_LOG = 2,
     REMOVE_SMALL = 4, /* what else is beside it */
@@ -132,39 +132,39 @@ enum deed {
     FORGE_MARK = 256, /* a position that nobody signed */
 };
 
-static void do_deed(const struct fixture *f, unsigned deed)
+static void do_damage(const struct fixture *f, unsigned damage)
 {
     static const char zeros[56];
     int fd;
 
-    if (deed & REMOVE_MARK)
+    if (damage & REMOVE_MARK)
         assert_int_equal(unlink(beside(f, "-mark")), 0);
-    if (deed & REMOVE_LOG)
+    if (damage & REMOVE_LOG)
         assert_int_equal(unlink(beside(f, "-wal")), 0);
-    if (deed & REMOVE_SMALL) {
+    if (damage & REMOVE_SMALL) {
         unlink(beside(f, "-shm"));
         unlink(beside(f, "-reserve"));
     }
-    if (deed & SPOIL_MARK)
+    if (damage & SPOIL_MARK)
         write_file(beside(f, "-mark"), "garbage that is as long as the line that should be there");
-    if (deed & FORGE_MARK)
+    if (damage & FORGE_MARK)
         write_file(beside(f, "-mark"), "position 00000000000000000001 ok       0000000000000000\n");
-    if (deed & EMPTY_MARK)
+    if (damage & EMPTY_MARK)
         assert_int_equal(truncate(beside(f, "-mark"), 0), 0);
-    if (deed & ZERO_MARK) {
+    if (damage & ZERO_MARK) {
         fd = open(beside(f, "-mark"), O_WRONLY | O_CLOEXEC);
         assert_int_equal(write(fd, zeros, sizeof zeros), sizeof zeros);
         close(fd);
     }
-    if (deed & MOVE_FILE)
+    if (damage & MOVE_FILE)
         assert_int_equal(rename(f->path, beside(f, ".away")), 0);
-    if (deed & EMPTY_FILE)
+    if (damage & EMPTY_FILE)
         assert_int_equal(truncate(f->path, 0), 0);
 }
 
 static const struct row {
     int died_after; /* so many more events; 0: closed */
-    unsigned deed;
+    unsigned damage;
     const char *refused; /* with these words; NULL: all is there */
 } rows[] = {
     {0, 0, NULL},
@@ -242,7 +242,7 @@ static void expect_usable(struct fixture *f)
     append_some(s, 1);
     OK(tide_store_check(s, 0, NULL, NULL, NULL, &err));
     tide_store_close(s);
-    do_deed(f, REMOVE_MARK | REMOVE_LOG);
+    do_damage(f, REMOVE_MARK | REMOVE_LOG);
     OK(open_with(f, TIDE_OPEN_READ_ONLY, &s, &err));
     tide_store_close(s);
 }
@@ -255,24 +255,24 @@ static void files_that_are_missing_or_damaged_are_refused_unless_nothing_can_be_
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *r = &rows[i];
 
-        print_message("# died after %d, deeds %#x\n", r->died_after, r->deed);
+        print_message("# died after %d, damage %#x\n", r->died_after, r->damage);
         make_closed(f);
         if (r->died_after)
             append_and_die(f, r->died_after);
-        do_deed(f, r->deed);
+        do_damage(f, r->damage);
         if (r->refused)
             expect_refused(f, r->refused);
         else
             expect_all(f, 6 + r->died_after);
-        if (r->refused && !(r->deed & (MOVE_FILE | EMPTY_FILE)))
+        if (r->refused && !(r->damage & (MOVE_FILE | EMPTY_FILE)))
             OK(open_with(f, TIDE_OPEN_ACCEPT_LOSS, &s, &err));
         tide_store_close(s);
         s = NULL;
-        if (r->deed & MOVE_FILE && !(r->deed & REMOVE_MARK)) {
+        if (r->damage & MOVE_FILE && !(r->damage & REMOVE_MARK)) {
             assert_int_equal(rename(beside(f, ".away"), f->path), 0);
             expect_all(f, 6 + r->died_after);
         }
-        if (!(r->deed & (EMPTY_FILE | MOVE_FILE)))
+        if (!(r->damage & (EMPTY_FILE | MOVE_FILE)))
             expect_usable(f);
         dir_remove(f->dir);
         assert_int_equal(mkdir(f->dir, 0700), 0);
@@ -289,7 +289,7 @@ static void a_file_that_goes_while_it_is_in_use_is_named_and_may_come_back(void 
     make_closed(f);
     append_and_die(f, 3);
     OK(open_with(f, 0, &s, &err));
-    do_deed(f, MOVE_FILE);
+    do_damage(f, MOVE_FILE);
     SAYS(TIDE_IO, "moved away", tide_session_open(s, "one", 0, &session, &err));
     assert_int_not_equal(access(f->path, F_OK), 0);
     assert_int_equal(rename(beside(f, ".away"), f->path), 0);
@@ -314,7 +314,7 @@ static void who_goes_on_after_another_has_closed_takes_that_back(void **state)
         _exit(0);
     }
     assert_true(wait(&(int){0}) > 0);
-    do_deed(f, REMOVE_MARK | REMOVE_LOG | REMOVE_SMALL);
+    do_damage(f, REMOVE_MARK | REMOVE_LOG | REMOVE_SMALL);
     expect_refused(f, "-mark' is missing");
 }
 
@@ -333,7 +333,7 @@ static void an_older_store_without_its_mark_is_taken_as_it_is_and_that_is_said_o
     make_closed(f);
     append_and_die(f, 2);
     sql_run(f->path, NULL, "DELETE FROM meta WHERE key = 'closed'; PRAGMA user_version=4");
-    do_deed(f, REMOVE_MARK);
+    do_damage(f, REMOVE_MARK);
     for (int i = 0; i < 2; i++) {
         OK(open_with(f, 0, &s, &err));
         assert_int_equal(events(s), 8);

@@ -9,7 +9,7 @@
  *   chat_screen.c    at a terminal: reads prompts, shows what happens
  *   chat_ask.c       asks for a word
  *   question.c       a yes or a no, with one key; of graphs, too
- *   chat_pick.c      which chat to go on with, from a list
+ *   chat_pick.c      which chat to continue with, from a list
  *   chat_detail.c    what is asked about, as people read it
  *   chat_commands.c  /help and the others
  */
@@ -52,11 +52,11 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err) MUST_CHECK;
 /* The session that `want` names, and back to where it says. */
 enum tide_code chat_resume(struct chat *c, struct tide_err *err) MUST_CHECK;
 
-/* "@path" in a prompt stands for the file: its text is added below, or it is an image; which is told. In c->prompt. */
+/* "@path" in a prompt stands for the file: its text is added below, or it is an image; the user sees which. In c->prompt. */
 enum tide_code chat_expand(struct chat_session *c, const char *prompt, const char **ret_prompt, struct tide_err *err)
     MUST_CHECK;
 
-/* ---- chat_print.c: one prompt, or without one going on */
+/* ---- chat_print.c: one prompt, or without one continuing */
 enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct tide_err *err) MUST_CHECK;
 
 /* The same of a chat that the engine runs: what there is to say meanwhile, and what came of it. */
@@ -71,7 +71,7 @@ struct chat_printing {
     bool began; /* it did something */
     int64_t turns;
     int unwritten;        /* why a line could not be written; 0: all were */
-    const char *answered; /* the question that was answered, until that is told */
+    const char *answered; /* the question that was answered, until that is shown */
 };
 void chat_print_begin(struct chat_printing *p, struct cli *cli, const char *output, bool yes, struct chat_session *c);
 void chat_print_running(struct chat_printing *p, bool runs);
@@ -83,7 +83,7 @@ bool chat_is_stopped(void *arg); /* by a signal */
 /* Of a chat that is not kept (--no-store): no command finds its session, so none is offered. */
 void chat_drop_hints(struct tide_err *err);
 
-/* ---- chat_screen.c: a conversation; or one prompt, or going on, shown as a conversation is */
+/* ---- chat_screen.c: a conversation; or one prompt, or continuing, shown as a conversation is */
 enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct tide_err *err) MUST_CHECK;
 enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct tide_err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which chat to go on with, chosen from a list: what changed last stands first. */
+/* Which chat to continue with, chosen from a list: what changed last stands first. */
 #include <stdio.h>
 #include <unistd.h>
 

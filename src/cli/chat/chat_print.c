@@ -30,7 +30,7 @@ static void put_line(struct chat_printing *p, struct buf *line)
 
     buf_add_char(line, '\n');
     bad = fd_write(STDOUT_FILENO, buf_view(line));
-    p->unwritten = bad ? bad : p->unwritten; /* it is recorded all the same: it goes on */
+    p->unwritten = bad ? bad : p->unwritten; /* it is recorded all the same: it continues */
 }
 
 static void stream_event(struct chat_printing *p, const struct tide_agent_event *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A chat at a terminal. The loop reads a prompt, lets the agent work on it and draws what happens. Ctrl-C while it works
- * stops the turn, and the session can go on; a second one leaves. A question is asked when it is on disk: whoever kills the
+ * stops the turn, and the session can continue; a second one leaves. A question is asked when it is on disk: the person who kills the
  * chat then finds it asked again, here or anywhere.
  *
  * What is typed while the agent works is the next prompt, and never the answer to a question that was not there yet.
@@ -122,7 +122,7 @@ static void on_event(void *arg, const struct tide_agent_event *e)
         view_text(s->view, text);
         break;
     case TIDE_AGENT_TEXT_END:
-        if (!s->chat.cli->out.tty) /* byte for byte: whoever reads it sees where an answer ends */
+        if (!s->chat.cli->out.tty) /* byte for byte: the reader sees where an answer ends */
             view_text(s->view, STR("\n"));
         view_text_end(s->view);
         break;
@@ -558,7 +558,7 @@ static enum tide_decision approve_yes(void *arg, const struct tide_approval *a)
     return agent_setup_yes(&s->chat.core.setup, a);
 }
 
-/* Another process works on it: what that commits is shown until it has ended. TIDE_OK: it was cut, and we may go on. */
+/* Another process works on it: what that commits is shown until it has ended. TIDE_OK: it was cut, and we may continue. */
 static enum tide_code watch_other(struct screen *s, tide_watch *watch, size_t *known, struct tide_err *err)
 {
     int changed = 0;

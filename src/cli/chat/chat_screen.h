@@ -27,7 +27,7 @@ void screen_redraw(struct screen *s);
 /* What failed, and what helps. */
 void screen_error(struct screen *s, struct tide_err *err);
 
-/* Goes on with what was cut, if anything was; then says where it stands. */
+/* Continues with what was cut, if anything was; then says where it stands. */
 void screen_go_on(struct screen *s);
 
 /* A summary in place of what was said. */

@@ -4,7 +4,7 @@
  * one piece. Between parts of different kinds stands an empty line, and never two.
  *
  * `shown` is the answer's text as far as it is on the screen. After an attempt that failed it is what the next attempt is
- * compared with (`same` bytes of it have come again); the markdown state is left as it was, so that the text goes on
+ * compared with (`same` bytes of it have come again); the markdown state is left as it was, so that the text continues
  * where it stopped, be it within a code block.
  */
 #include "cli/chat/chat_view.h"
@@ -67,7 +67,7 @@ void view_free(struct view *v)
 
 /* ---- writing ---- */
 
-/* What cannot be written is recorded all the same: the work goes on, and at the end it is told. */
+/* What cannot be written is recorded all the same: the work continues, and at the end it is told. */
 static void write_all(struct view *v, int fd, struct str s)
 {
     int bad = fd_write(fd, s);

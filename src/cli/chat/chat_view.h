@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a chat draws. It knows nothing of agents: it is told what happened, in the order it happened. Texts may come from
+ * What a chat draws. It knows nothing of agents: it is called for what happened, in that order. Texts may come from
  * anywhere; what must not reach a terminal does not. On a terminal all of it is one stream; without one the answers go
  * to standard output, byte for byte, and everything else to standard error.
  */
@@ -64,7 +64,7 @@ struct view_usage {
     int64_t input_tokens, cached_tokens, output_tokens;
     double cost;                  /* below 0: not known */
     int64_t context, context_max; /* tokens; max 0: not known */
-    int64_t ms;                   /* below 0: not told */
+    int64_t ms;                   /* below 0: not known */
 };
 void view_usage(struct view *v, const struct view_usage *u);
 

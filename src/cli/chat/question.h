@@ -10,7 +10,7 @@
 struct question {
     const char *text;                      /* what is asked; of a call its tool is named instead */
     const char *tool, *args, *working_dir; /* the call that it is about, args JSON; tool NULL: none */
-    bool always;                           /* the tool can be allowed for good */
+    bool always;                           /* the tool can be allowed until the chat ends */
 };
 
 struct asker {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tidemark cancel: ends the run of a session, whoever runs it. */
+/* tidemark cancel: ends the run of a session, no matter who runs it. */
 #include <string.h>
 
 #include "cli/cli.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tidemark chat: an agent that can be killed anywhere and goes on. On a terminal a conversation, else one prompt. */
+/* tidemark chat: an agent that can be killed anywhere and continues. On a terminal a conversation, else one prompt. */
 #include <errno.h>
 #include <unistd.h>
 

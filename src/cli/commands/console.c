@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tidemark console: asks the server of this store, on its unix socket, for a URL that signs a browser in, once. The URL is for whoever
+ * tidemark console: asks the server of this store, on its unix socket, for a URL that signs a browser in, once. The URL is for the process that
  * reads standard output: a browser that is opened from here finds it in a file of this user, because every user of the machine can see the arguments of its process.
  */
 #include <fcntl.h>

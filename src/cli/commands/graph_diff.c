@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tidemark graph diff: two versions of a graph, node by node, and with --against-live which of the sessions under way could
- * go on with the new one. What is said here is what `tidemark sessions resume --graph` would find.
+ * continue with the new one. What is said here is what `tidemark sessions resume --graph` would find.
  */
 #include <inttypes.h>
 

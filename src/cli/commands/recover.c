@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tidemark recover: writes down what has happened to sessions while nobody was there (tide_store_recover), and with --run-due lets
- * those go on that are due, or, when asked, were interrupted. What a person stopped is never resumed here. Once, or with
+ * those continue that are due, or, when asked, were interrupted. What a person stopped is never resumed here. Once, or with
  * --watch for as long as it is let: then trouble with the store is said, and waited for.
  */
 #include <inttypes.h>
@@ -320,7 +320,7 @@ static enum tide_code recover_once(struct recovering *r, struct tide_err *err)
     return code ? code : flushed;
 }
 
-/* Trouble passes: it is said when it begins and when it changes, and the watch goes on. */
+/* Trouble passes: it is said when it begins and when it changes, and the watch continues. */
 static void say_trouble(struct recovering *r, enum tide_code code, struct tide_err *err)
 {
     const struct tide_detail *now = &err->detail, *before = &r->trouble.detail;

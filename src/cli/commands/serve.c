@@ -308,7 +308,7 @@ static void *end_late(void *arg)
 }
 
 /* What does not park in time is found by the next start as what was cut: the process ends, and the store stays open until it does. */
-static void stop(struct serving *s, struct server *server)
+static void stop_server(struct serving *s, struct server *server)
 {
     AUTO(buf_done) struct buf state = BUF_INIT(100);
     pthread_t guard;
@@ -331,7 +331,7 @@ static enum tide_code take_lock(struct serving *s, struct tide_err *err)
 }
 
 /* What can refuse comes before what makes something: no store and no token is left behind by a server that did not start. */
-static enum tide_code prepare(struct serving *s, struct server **ret, struct tide_err *err)
+static enum tide_code prepare_server(struct serving *s, struct server **ret, struct tide_err *err)
 {
     char secret[ACCESS_SECRET_SIZE];
     bool is_there = access(store_url_path(buf_cstr(&s->url)), F_OK) == 0;
@@ -344,14 +344,14 @@ static enum tide_code prepare(struct serving *s, struct server **ret, struct tid
     return TIDE_OK;
 }
 
-static enum tide_code serve(struct serving *s, struct tide_err *err)
+static enum tide_code serve_until_stopped(struct serving *s, struct tide_err *err)
 {
     struct server *server = NULL;
     int signals = signal_pipe_open();
     enum tide_code code;
 
     make_room(&s->opt.limits);
-    code = prepare(s, &server, err);
+    code = prepare_server(s, &server, err);
     code = code ? code : server_start(server, s->cli->store, err);
     if (!code) {
         say_where(s, server);
@@ -362,7 +362,7 @@ static enum tide_code serve(struct serving *s, struct tide_err *err)
     signal_pipe_close(signals);
     signals_end_us();
     if (server)
-        stop(s, server);
+        stop_server(s, server);
     return code;
 }
 
@@ -372,7 +372,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code = service_manager_open(&s.manager, err); /* first: it changes the environment */
 
     code = code ? code : take_options(&s, err);
-    code = code ? code : serve(&s, err);
+    code = code ? code : serve_until_stopped(&s, err);
     store_lock_free(s.lock);
     service_manager_close(s.manager);
     settings_done(&s.settings);

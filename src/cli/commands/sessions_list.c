@@ -52,7 +52,7 @@ static const struct table_column columns[] = {
     {.head = "EVENTS", .right = true, .drop = 4},
 };
 
-/* Of what failed: where, why, and from where it can go on. */
+/* Of what failed: where, why, and from where it can continue. */
 static const struct table_column failed_columns[] = {
     {.head = "ID"},
     {.head = "STATUS", .gives = true},

@@ -106,7 +106,7 @@ static enum tide_code await_here(const struct followed *f, bool *ret_more, struc
     return TIDE_OK;
 }
 
-static enum tide_code follow(const struct followed *f, struct tide_err *err)
+static enum tide_code follow_session(const struct followed *f, struct tide_err *err)
 {
     struct cli *cli = f->cli;
     bool screen = cli->out.tty && !cli->out.json, ended = false, more = true;
@@ -152,7 +152,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
          tide_watch_open(cli->store, &watch, err)) || /* changes from here on wake it */
         cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err))
         return err->code;
-    return watch ? follow(&(struct followed){cli, draw_here, await_here, session, watch, NULL}, err)
+    return watch ? follow_session(&(struct followed){cli, draw_here, await_here, session, watch, NULL}, err)
                  : draw_timeline(cli, session, &stop_signal, &ended, err);
 }
 
@@ -224,7 +224,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
     const struct followed f = {cli, draw_there, await_there, NULL, NULL, &detail};
     bool ended;
 
-    return args_on(&cli->args, "follow") ? follow(&f, err) : draw_there(&f, &stop_signal, &ended, err);
+    return args_on(&cli->args, "follow") ? follow_session(&f, err) : draw_there(&f, &stop_signal, &ended, err);
 }
 
 const struct command cmd_sessions_timeline = {

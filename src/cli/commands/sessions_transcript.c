@@ -166,7 +166,7 @@ static void print_head(const struct printing *p, const struct tide_session_info 
         put_lines(p, info->title, "", 0);
 }
 
-static enum tide_code begin(struct cli *cli, struct printing *p, const char *format, struct tide_err *err)
+static enum tide_code begin_printing(struct cli *cli, struct printing *p, const char *format, struct tide_err *err)
 {
     int columns = cli->out.tty ? terminal_columns(STDOUT_FILENO) : 0;
 
@@ -186,7 +186,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     const struct tide_session_info *info;
     struct printing p;
 
-    if (begin(cli, &p, format, err))
+    if (begin_printing(cli, &p, format, err))
         return err->code;
     if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || tide_session_get_info(session, &info, err))
         return err->code;
@@ -238,7 +238,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
     struct session_why why;
     struct printing p;
 
-    if (begin(cli, &p, format, err))
+    if (begin_printing(cli, &p, format, err))
         return err->code;
     if (cli->out.json) {
         ask_entries(cli);

@@ -36,7 +36,7 @@ static enum tide_code check_operands(const struct args *args, struct tide_err *e
     return TIDE_OK;
 }
 
-static enum tide_code report(struct cli *cli, const struct verification *v, struct tide_err *err)
+static enum tide_code report_result(struct cli *cli, const struct verification *v, struct tide_err *err)
 {
     if (cli->out.json)
         out_shape(&cli->out, &shape_verification, v);
@@ -65,7 +65,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     progress_init(&progress, "verify", "events");
     code = verification_run(cli->store, all ? NULL : cli->args.operands, on_progress, &progress, &v, err);
     progress_done(&progress);
-    return code ? code : report(cli, &v, err);
+    return code ? code : report_result(cli, &v, err);
 }
 
 /* ---- of a server ---- */
@@ -124,7 +124,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
     for (size_t i = 0; i < n; i++)
         if (verify_one(cli, listed ? listed[i] : args_operand(&cli->args, i), &v, err))
             return err->code;
-    return report(cli, &v, err);
+    return report_result(cli, &v, err);
 }
 
 const struct command cmd_sessions_verify = {

@@ -58,7 +58,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     const char *at = args_text(&cli->args, "at");
     int64_t seq = 0;
 
-    time_people_local(false); /* it is JSON, whoever reads it */
+    time_people_local(false); /* it is JSON, no matter who reads it */
     if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) ||
         (at && session_position(session, at, &seq, err)) || tide_session_get_state(session, seq, &text, err))
         return err->code;

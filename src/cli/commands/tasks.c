@@ -176,7 +176,7 @@ static int put_session(void *arg, const struct tide_session_info *info)
     return 0;
 }
 
-static enum tide_code show(struct cli *cli, const char *task_id, struct tide_err *err)
+static enum tide_code show_task(struct cli *cli, const char *task_id, struct tide_err *err)
 {
     const struct tide_list_filter filter = {.size = sizeof filter, .task_id = task_id};
     AUTO(task_list_done) struct task_list list = {.at = NULL};
@@ -244,7 +244,7 @@ static enum tide_code show_remote(struct cli *cli, struct tide_err *err)
 
 static enum tide_code run_show(struct cli *cli, struct tide_err *err)
 {
-    return show(cli, args_operand(&cli->args, 0), err);
+    return show_task(cli, args_operand(&cli->args, 0), err);
 }
 
 const struct command cmd_tasks_show = {
@@ -296,7 +296,7 @@ static enum tide_code run_set(struct cli *cli, struct tide_err *err)
 
     if (!change.state && !change.title)
         return refuse_nothing(err);
-    return task_set(cli->store, task_id, &change, err) ? err->code : show(cli, task_id, err);
+    return task_set(cli->store, task_id, &change, err) ? err->code : show_task(cli, task_id, err);
 }
 
 const struct command cmd_tasks_set = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a parked graph waits for, asked at the terminal as a chat asks it (chat/question.h). The question stays in the store
- * while a person thinks: whoever answers nothing, or goes away, leaves it parked, and it can be answered from anywhere. At
+ * while a person thinks: the person who answers nothing, or goes away, leaves it parked, and it can be answered from anywhere. At
  * its deadline it goes away by itself.
  */
 #include <stdio.h>

@@ -32,7 +32,7 @@ static enum tide_code ask_secret(struct buf *memory, const char *key, const char
     if (!str_is_utf8(str_from(key), NULL))
         return TIDE_OK;
     line_reader_init(&in, STDIN_FILENO, SECRET_MAX);
-    tty_quiet(STDIN_FILENO); /* first: whoever types at once is not shown either */
+    tty_quiet(STDIN_FILENO); /* first: the person who types at once is not shown either */
     fprintf(stderr, "%s of node %s, which is never stored: ", key, node);
     got = line_reader_next(&in, true, &line, &ignored);
     tty_restore();
@@ -51,7 +51,7 @@ enum tide_code graph_ask_missing(const struct graph_missing *list, struct buf *m
     for (const struct graph_missing *m = list; m && m->key; m++) {
         const struct graph_missing *first = list;
 
-        while (strcmp(first->key, m->key) != 0) /* once for every key, whoever needs it */
+        while (strcmp(first->key, m->key) != 0) /* once for every key, no matter who needs it */
             first++;
         if (!m->secret || first != m)
             continue;

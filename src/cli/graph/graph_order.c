@@ -21,7 +21,7 @@ static size_t rank(const struct graph_outline *g, size_t node)
 }
 
 /* Whether a way leads from one node to the other. `state` is clean before and after. */
-static bool leads(struct walk *w, size_t from, size_t to)
+static bool leads_to(struct walk *w, size_t from, size_t to)
 {
     size_t head = 0, tail = 0;
     bool found = from == to;
@@ -83,7 +83,8 @@ void graph_order_make(struct arena *a, const struct graph_outline *g, struct gra
     bool *below = arena_zero(a, n); /* some way leads down to it */
 
     for (size_t i = 0; i < g->n_ways; i++)
-        order.back[i] = rank(g, g->ways[i].to) <= rank(g, g->ways[i].from) && leads(&w, g->ways[i].to, g->ways[i].from);
+        order.back[i] =
+            rank(g, g->ways[i].to) <= rank(g, g->ways[i].from) && leads_to(&w, g->ways[i].to, g->ways[i].from);
     for (size_t i = 0; i < g->n_ways; i++)
         below[g->ways[i].to] = below[g->ways[i].to] || !order.back[i];
     for (size_t i = n; i-- > 0;) /* what only a loop leads to: it is left before the entry, which so stands on top */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a graph ended. Standard output is what came of it: the values that its last nodes gave, or with JSON all of it; what
- * went wrong, what it waits for and how to go on stand on standard error, in the words of exec and chat.
+ * went wrong, what it waits for and how to continue stand on standard error, in the words of exec and chat.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ struct standing {
     struct arena arena;
     tide_session *session;
     const struct tide_session_info *info;
-    const char *next; /* how to go on; NULL: nothing is offered */
+    const char *next; /* how to continue; NULL: nothing is offered */
 };
 
 /* ---- values for people ---- */
@@ -150,7 +150,7 @@ static int take_hints(void *err, const struct tide_session_info *info)
     return 0;
 }
 
-/* One line: what, and the command that goes on. */
+/* One line: what, and the command that continues. */
 static void say_failed(const struct cli *cli, const struct graph_ending *e, struct standing *s, struct tide_err *err)
 {
     struct tide_err ignored;

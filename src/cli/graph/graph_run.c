@@ -141,7 +141,7 @@ static void on_running(void *arg, bool runs)
     signals_stop(stop_graph, runs ? d->run->graph : NULL);
 }
 
-/* It is parked: a person who is here is asked, and it goes on. */
+/* It is parked: a person who is here is asked, and it continues. */
 static bool on_wait(void *arg, tide_session *session, struct buf *ret_answer)
 {
     struct graph_driving *d = arg;

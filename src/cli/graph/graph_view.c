@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run of a graph as it goes on: a line an event, or the tree. What is known of its nodes is engine/graph_progress.h. Events come
- * on any thread, and an agent's may come beside another's: whoever touches a view holds its lock.
+ * A run of a graph as it continues: a line an event, or the tree. What is known of its nodes is engine/graph_progress.h. Events come
+ * on any thread, and an agent's may come beside another's: the caller that touches a view holds its lock.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -77,7 +77,7 @@ struct graph_driving {
     atomic_bool announced, told, held; /* which session it is; that it is being stopped; that it is held */
 };
 
-/* Fills in what `run` tells and asks; `want` is that of `run`. */
+/* Fills in the callbacks of `run`; `want` is that of `run`. */
 void graph_drive(struct graph_driving *d, struct cli *cli, const struct graph_face *f, struct graph_want *want,
                  struct graph_run *run);
 
