@@ -83,7 +83,7 @@ void lines_add(struct lines *l, struct str text, int columns, int most, const st
 {
     struct line now = *like;
     int room = columns - like->indent, n = 0;
-    struct str rest = text;
+    struct str rest;
 
     text = rest = arena_dup(&l->arena, text);
     do {
@@ -114,7 +114,7 @@ void lines_add_one(struct lines *l, struct str text, const struct line *like)
 
 void lines_draw(const struct lines *l, int from, struct canvas *c, int row, int col, int rows, int columns)
 {
-    for (int i = 0; i < rows && (size_t)(from + i) < l->n; i++) {
+    for (int i = 0; i < rows && from + i < (int)l->n; i++) {
         const struct line *one = &l->at[from + i];
 
         if (one->lead)

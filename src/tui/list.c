@@ -360,7 +360,7 @@ void list_draw(struct app *app, struct canvas *c, int row, int rows)
         draw_empty(app, c, row + 1);
         return;
     }
-    for (int i = 0; i < rows && (size_t)(l->scroll.top + i) < view->n; i++) {
+    for (int i = 0; i < rows && l->scroll.top + i < (int)view->n; i++) {
         draw_row(app, c, row + i, &w, &view->at[l->scroll.top + i]);
         if (l->scroll.top + i == l->scroll.at)
             canvas_choose(c, row + i, 0, c->cols);

@@ -25,7 +25,8 @@ static enum tide_code open_remote(struct source_server *s, const struct halt *ha
                                   struct tide_err *err)
 {
     return remote_open(
-        &(struct remote_options){.url = s->url, .pin = s->pin, .stop = &halt->is, .stop_fd = halt->fd, .once = once},
+        &(struct remote_options){
+            .url = s->url, .pin = s->pin, .stop = &halt->is, .stop_fd = halt->fd, .once = once, .whole_ids = true},
         ret, err);
 }
 

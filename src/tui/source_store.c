@@ -49,7 +49,9 @@ static enum tide_code open_session(struct look *l)
 {
     if (tide_session_open(l->s->opt.store, l->ask->id, TIDE_SESSION_READ, &l->session, l->err))
         return l->err->code;
-    return strcmp(tide_session_id(l->session), l->ask->id) == 0 ? TIDE_OK : store_not_there(l->ask->id, l->err);
+    return strcmp(tide_session_id(l->session), l->ask->id) == 0
+               ? TIDE_OK
+               : store_check_whole(l->s->opt.store, l->ask->id, l->err);
 }
 
 /* ---- lists ---- */
@@ -204,8 +206,9 @@ static enum tide_code get_checkpoints(struct look *l)
 {
     const struct tide_checkpoint_filter filter = {.size = sizeof filter, .rolled_back = 1, .limit = l->ask->limit};
     struct checkpoint_list list = {.n = 0};
-    enum tide_code code = checkpoint_list_read(l->s->opt.store, l->ask->id, &filter, &list, l->err);
+    enum tide_code code = store_check_whole(l->s->opt.store, l->ask->id, l->err);
 
+    code = code ? code : checkpoint_list_read(l->s->opt.store, l->ask->id, &filter, &list, l->err);
     json_out_begin(l->o, '{');
     json_out_key(l->o, STR("checkpoints"));
     json_out_begin(l->o, '[');

@@ -12,19 +12,13 @@ static void session_closep(tide_session **session)
     tide_session_close(*session);
 }
 
-enum tide_code store_not_there(const char *id, struct tide_err *err)
-{
-    return tide_fail_session(err, TIDE_NOT_FOUND, id, "is not there any more");
-}
-
-/* A prefix of another session's id would do for the calls below. */
-static enum tide_code check_whole(tide_store *store, const char *id, struct tide_err *err)
+enum tide_code store_check_whole(tide_store *store, const char *id, struct tide_err *err)
 {
     char whole[TIDE_ID_SIZE];
 
     if (tide_session_resolve(store, id, whole, err))
         return err->code;
-    return strcmp(whole, id) == 0 ? TIDE_OK : store_not_there(id, err);
+    return strcmp(whole, id) == 0 ? TIDE_OK : tide_fail_session(err, TIDE_NOT_FOUND, id, "is not there any more");
 }
 
 /* Names that are separated by commas, ended by NULL; NULL: none. In the arena. */
@@ -100,7 +94,7 @@ static enum tide_code cancel(tide_store *store, const struct act *act, struct ac
 enum tide_code store_act(tide_store *store, const struct source_store_options *opt, int stop, const struct act *act,
                          struct acted *ret, struct tide_err *err)
 {
-    if (check_whole(store, act->id, err))
+    if (store_check_whole(store, act->id, err))
         return err->code;
     switch (act->what) {
     case ACT_ANSWER:
@@ -126,7 +120,7 @@ enum tide_code store_plan(tide_store *store, const struct source_store_options *
     AUTO(resume_done) struct resume r = RESUME_INIT;
     enum tide_code code;
 
-    if (check_whole(store, ask->id, err))
+    if (store_check_whole(store, ask->id, err))
         return err->code;
     r.store = store;
     r.config = opt->config;

@@ -10,8 +10,8 @@
 enum tide_code store_act(tide_store *store, const struct source_store_options *opt, int stop, const struct act *act,
                          struct acted *ret, struct tide_err *err) MUST_CHECK;
 
-/* TIDE_NOT_FOUND: there is no session of this whole id. */
-enum tide_code store_not_there(const char *id, struct tide_err *err);
+/* TIDE_NOT_FOUND: there is no session of this whole id; the library would take a prefix of another one's. */
+enum tide_code store_check_whole(tide_store *store, const char *id, struct tide_err *err) MUST_CHECK;
 
 /* What a resume would do, as JSON; nothing is written. */
 enum tide_code store_plan(tide_store *store, const struct source_store_options *opt, const struct ask *ask,

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016 # what is waited for is evaluated each time
 # What the tests of the full screen share: it runs in a terminal of tmux, and every look waits for what is to be seen.
 
 # open_tui COLUMNS ROWS [NAME=VALUE]... -- ARGS...: in a new terminal; the exit status is in the file ended.

@@ -17,7 +17,7 @@ begin_screen 'the full screen through a server'
 trap 'kill -9 "$server" 2>/dev/null; terminal kill-server 2>/dev/null; remove_work' EXIT
 
 serve() {
-    "$TIDE_BIN" serve --listen off --unix "$work/run/s.sock" >served 2>&1 &
+    "$TIDE_BIN" serve --auto-resume off --listen off --unix "$work/run/s.sock" >served 2>&1 &
     server=$!
     wait_for grep -q 'unix:' served
 }
@@ -25,10 +25,10 @@ mkdir -m 700 run
 make_deploy deploy 'Release 2.4'
 make_deploy second 'Release 2.5'
 make_cut
+refuses_as 'a server that is none' 2 'INVALID|argument||server||' --server nonsense tui
 serve
 url=unix:$work/run/s.sock
 
-refuses 'a server that is none' 2 'names no server' --server nonsense tui
 open_tui 100 30 -- --server "unix:$work/run/none.sock"
 wait_for has_ended
 check_is 'a server that is not there ends it at once' 6 "$(cat ended)"
@@ -100,7 +100,7 @@ check_is 'q leaves it' 0 "$(cat ended)"
 tidemark access create reader --scopes read >token
 kill $server
 wait $server 2>/dev/null
-"$TIDE_BIN" serve --listen 127.0.0.1:0 --unix off >served 2>&1 &
+"$TIDE_BIN" serve --auto-resume off --listen 127.0.0.1:0 --unix off >served 2>&1 &
 server=$!
 wait_for grep -q 'http://' served
 http=$(sed -n 's/.*\(http:[^;]*\);.*/\1/p' served)
