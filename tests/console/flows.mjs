@@ -294,6 +294,8 @@ const cases = {
     async everything_is_named_for_screen_readers() {
         for (const scheme of ['light', 'dark']) {
             await page.emulateMedia({ colorScheme: scheme });
+            await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))); /* drawn in it */
+            await page.waitForFunction(dark => getComputedStyle(document.body).backgroundColor === (dark ? 'rgb(15, 21, 22)' : 'rgb(246, 247, 247)'), scheme === 'dark');
             for (const to of ['/', '/inbox', '/tasks', '/tasks/release', '/graphs', '/start', '/access', '/torture', '/compare', '/sessions/tides', '/sessions/nightly?tab=timeline&at=3', '/sessions/deploy?tab=log', '/sessions/deploy?tab=conversation', '/sessions/notes?tab=checkpoints', `/sessions/${place.chat}?tab=usage`, '/sessions/deploy?tab=raw']) {
                 await visit(to);
                 await page.getByRole('heading', { level: 1 }).first().waitFor();

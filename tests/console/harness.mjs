@@ -133,6 +133,6 @@ const axe = () => readFileSync(new URL('node_modules/axe-core/axe.min.js', impor
 /* What a screen reader would stumble over. Scripts of ours run outside of the page's policy. */
 export async function accessible(page) {
     await page.evaluate(axe());
-    const found = await page.evaluate(async () => (await globalThis.axe.run(document, { resultTypes: ['violations'] })).violations.map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.target.join(' ')).join(', ')}`));
+    const found = await page.evaluate(async () => (await globalThis.axe.run(document, { resultTypes: ['violations'] })).violations.map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => `${n.target.join(" ")} (${(n.any[0] ?? n.all[0] ?? n.none[0])?.message})`).join(", ")}`));
     if (found.length) throw new Error(`axe: ${found.join('; ')}`);
 }
