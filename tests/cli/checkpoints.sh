@@ -105,7 +105,7 @@ check_is 'a resume changes it from there on' "$before" "$(starts r1)"
 check_is 'over what the run was told, key by key' '0 1' \
     "$(tidemark log show r1 | grep '"kind":"run.\(started\|resumed\)"' | tail -n 1 >started; json '$.checkpoints.checkpoint_on_node_start' <started) $(json '$.checkpoints.checkpoint_on_edge' <started)"
 refuses_as 'a key that is none, of a resume' 2 'INVALID|argument||checkpoint_config||' sessions resume r1 --checkpoint-config nonsense=1
-refuses_as 'what is no graph has none' 2 'INVALID|argument|plain|checkpoint_config||repeat' sessions resume plain --checkpoint-config on_edge=true
+refuses_as 'what is no graph has none' 2 'INVALID|argument|plain|checkpoint_config||why' sessions resume plain --checkpoint-config on_edge=true
 
 # ---- a damaged event hides only what it damages ----
 tidemark sessions new --id hurt >/dev/null
