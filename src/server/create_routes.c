@@ -231,7 +231,7 @@ static enum tide_code create_program(struct call *c, struct tide_err *err)
     return set_memory(c, c->session, err) ? drop_made(c, err) : start_made(c, &order, err);
 }
 
-/* Who asks is told at once that the store cannot be written. */
+/* The client gets the error of a store that cannot be written at once. */
 static int give_up(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     (void)arg;

@@ -218,7 +218,8 @@ static const struct field resume_body[] = {
     {.name = NULL},
 };
 
-/* The caller that may write may not answer by that, unless the token of the wait says so; and the caller that may answer does nothing else. */
+/* The scope write does not allow an answer, unless the token of the wait is given; and the scope answer allows nothing
+ * else. */
 static enum tide_code may_answer(struct call *c, tide_session *session, const struct order *o, struct tide_err *err)
 {
     if (!o->input && !(c->caller.scopes & SCOPE_WRITE))

@@ -241,7 +241,7 @@ static enum tide_code read_follow(struct call *c, struct follow *ret, struct tid
     return tide_session_open(c->server->store, ret->session_id, TIDE_SESSION_WHOLE, &c->session, err);
 }
 
-/* The person who wanted it to end before it had begun could not tell the feed. */
+/* A request to end it before it had begun could not reach the feed. */
 static bool ended_meanwhile(struct subscriptions *list, const char *name, int64_t number)
 {
     const struct subscription *s;

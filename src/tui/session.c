@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One session: what it is and why it stands as it stands, what it asks, and below that one of its views. All views are lines with a cursor; a
- * line knows the event it tells of, so that on each of them the state as of that moment is one key away.
+ * line knows the event that it shows, so that on each of them the state as of that moment is one key away.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server: each look is a request of the API, whose answer is passed on as it came. Each thread has a connection of its own. What broke is said,
- * and tried again by whoever asked; the stream of what happens continues behind its last id.
+ * and retried by the caller; the stream of what happens continues behind its last id.
  */
 #include "tui/source_store.h"
 
