@@ -287,7 +287,7 @@ const char *server_console_url(const struct server *s, struct arena *a)
     return console_is_there() ? listeners_page_url(&s->listeners, a) : NULL;
 }
 
-static void beat(void *arg)
+static void reset_beats(void *arg)
 {
     struct server *s = arg;
 
@@ -299,7 +299,7 @@ bool server_beat(struct server *s)
     if (s->beats)
         return false;
     s->beats = 1;
-    if (workers_post(s->workers, beat, s))
+    if (workers_post(s->workers, reset_beats, s))
         return true;
     s->beats = 0;
     return false;
