@@ -17,7 +17,7 @@ tidemark set packed_at="$(cat "$place/backup")"
 # Until the network is cheap. The time is fixed by the first call; a resume does not start it again.
 tidemark sleep cheap-hours "${2:-3h}"
 
-# The key is the same in every attempt: whoever receives the upload can tell that it is the same one.
+# The key is the same in every attempt: the receiver of the upload can see that it is the same one.
 tidemark step upload --effect idempotent --retries 5 --timeout 1h -- \
     sh -c 'cp "$1/backup" "$1/remote/$TIDEMARK_IDEMPOTENCY_KEY" && echo uploaded' upload "$place"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An agent that whoever watches may kill. It answers from a script (agent/script.json), works with real tools, and leaves a
+ * An agent that the user may kill. It answers from a script (agent/script.json), works with real tools, and leaves a
  * line in world.log each time one really runs. `k` kills it with SIGKILL, wherever it is; any key brings it back; at the end
  * that file is counted. Without a terminal it is killed at random moments.
  */

@@ -131,7 +131,7 @@ int64_t clock_ms(void)
 
 /* ---- the choice ----------------------------------------------------------------------------------------------------- */
 
-/* Whoever watched may go on with the others, and then with the server; nobody is there at the end of the input. */
+/* The user may continue with the others, and then with the server; the end of the input means no. */
 static bool offer_others(void)
 {
     char line[16] = "";

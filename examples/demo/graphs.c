@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The graphs of examples/graphs, offline, by the commands of their README. With a terminal whoever watches chooses; without
- * one all are played, and an exit status that is not the one that was meant is a failure.
+ * The graphs of examples/graphs, offline, by the commands of their README. With a terminal the user chooses; without
+ * one all are played, and an unexpected exit status is a failure.
  */
 #include <stdio.h>
 #include <string.h>

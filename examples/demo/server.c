@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end at a terminal: the server on the store of what was played, and lines that whoever watched can paste into another one. Enter
- * stops it. Its state is in the place, so that the server of this user, if there is one, is left alone.
+ * The end at a terminal: the server on the store of what was played, and lines that the user can paste into another one.
+ * Enter stops it. Its state is in the place, so that the server of this user, if there is one, is left alone.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An agent over a session: options with their defaults, provider and place as the session has them unless told otherwise,
- * and the small things that all parts of the loop do.
+ * An agent over a session: options with their defaults, provider and place as the session has them unless options say
+ * otherwise, and the small things that all parts of the loop do.
  */
 #include "agent/agent.h"
 
@@ -18,7 +18,7 @@
 
 #define LOOK_NS 100000000 /* between looks at what others want */
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 /* The same as in the log: the caller that listens shows it, and may log it. */
 static void hide_secrets(struct tide_agent *a, const char **text, size_t *len, struct buf *clean)
@@ -40,7 +40,7 @@ void agent_show(struct tide_agent *a, const struct tide_agent_event *event)
         return;
     hide_secrets(a, &told.text, &told.text_len, &text);
     hide_secrets(a, &told.args, &args_len, &args);
-    locked = agent_hold(a); /* so that the caller that listens to several hears one at a time */
+    locked = agent_hold(a); /* so that a caller with several agents gets one event at a time */
     a->opt.event(a->opt.arg, &told);
     agent_restore(a, locked);
 }
@@ -88,7 +88,7 @@ static void look_for_cancel(struct tide_agent *a, int64_t now_ns)
         return;
     a->looked_ns = now_ns;
     code = tide_run_look(a->run, &signs, &err);
-    if (code && !session_is_trouble(code)) /* trouble of the store is told by the caller that needs it next */
+    if (code && !session_is_trouble(code)) /* a failing store is reported by the next caller that needs it */
         a->broken = err;
     if (signs & TIDE_SIGN_CANCEL)
         atomic_store(&a->stop, STOP_BY_CANCEL);
@@ -350,7 +350,7 @@ void agent_put_provider(struct tide_agent *a)
     agent_close(a);
 }
 
-/* The caller that watches is told that a tool works. */
+/* Reports to the caller that a tool is at work. */
 static bool tool_stopped(void *agent)
 {
     agent_tell(agent, &(struct tide_agent_event){.what = TIDE_AGENT_WAIT});
@@ -384,7 +384,7 @@ static enum tide_code open_place(struct tide_agent *a, struct tide_err *err)
     return TIDE_OK;
 }
 
-/* In a graph the caller that runs it is told. */
+/* In a graph the caller that runs it gets the event. */
 static enum tide_code read_session(struct tide_agent *a, struct tide_err *err)
 {
     bool mine = !a->s->patience.on;

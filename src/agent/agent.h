@@ -122,7 +122,7 @@ void agent_note(struct tide_agent *a, const struct hook_verdict *v, int64_t turn
 /* session.updated into the draft when provider or model are others than those of the session. */
 void agent_put_provider(struct tide_agent *a);
 
-/* Ends the run because a hook says so. */
+/* Ends the run because a hook decided so. */
 void agent_stop_by_hook(struct tide_agent *a, const struct hook_verdict *v);
 
 /* Fires hooks and records what they decided. */

@@ -3,7 +3,7 @@
  * Opening below a directory. A path is looked at first (O_PATH, which neither wakes the other end of a FIFO nor touches
  * a device) and opened second; the second open does not wait and is checked again, so a swap in between gains nothing.
  *
- * Absolute links are refused even when they lead inside: the kernel does not tell those apart, and neither do we.
+ * Absolute links are refused even when they lead inside: the kernel does not distinguish those, and neither do we.
  */
 #include "agent/confined.h"
 

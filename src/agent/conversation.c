@@ -356,7 +356,7 @@ static void apply_output(struct conversation *t, const struct json *body)
         map_set_text(&t->outputs, json_key_text(&t->scratch, v), json_source(v));
 }
 
-/* A person's word may come without saying where: the id of what was asked tells. */
+/* An answer of a person may come without its place: the id of the question gives it. */
 static bool is_ours(struct conversation *t, struct str kind, const struct json *body)
 {
     struct str node = json_get_text(&t->scratch, body, STR("node"));

@@ -6,7 +6,7 @@
  *   pre_tool_use   deny > modify_args > allow            others   stop > system_message > append_context > continue
  *
  * The first of equals wins. A program of pre_tool_use that exits with status 2 denies; its standard error is the reason. A hook
- * that fails otherwise, hangs, prints nonsense or has a bad pattern is reported and skipped, or, if it says so
+ * that fails otherwise, hangs, prints nonsense or has a bad pattern is reported and skipped, or, if so configured
  * ("on_failure": "deny"), denies the call.
  */
 #ifndef AGENT_HOOK_H

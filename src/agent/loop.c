@@ -257,7 +257,7 @@ static enum tide_code may_ask(struct tide_agent *a, struct tide_err *err)
     code = budget_check(a, err);
     if (code)
         return code;
-    if (!a->conversation.requested) { /* else it goes on after a cut: the same request is sent again */
+    if (!a->conversation.requested) { /* else it continues after an interruption: the same request is sent again */
         budget_trim(a);
         fire_hook(a, HOOK_TURN_START, STR(""), false);
     }

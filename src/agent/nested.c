@@ -2,7 +2,8 @@
 /*
  * A nested is entered with the lock held. An agent is made for it from its options, takes the run without owning it, reads its
  * conversation and goes into the loop, which does what is still owed and nothing else: entering again after a cut, a failed
- * attempt or an answered wait is going on. Whatever ends it is told, and what it recorded is queued before it returns.
+ * attempt or an answered wait continues. Whatever ends it is reported, and what it recorded is queued before it
+ * returns.
  */
 #include "agent/nested.h"
 
@@ -184,7 +185,7 @@ static enum tide_code conclude_nested(struct tide_agent *a, enum tide_code code,
     struct tide_err e;
 
     code = name_end(a, code, ret, err);
-    /* Else the run itself is in trouble: the caller that drives it is told. */
+    /* Else the run itself has failed: its caller gets the error. */
     if ((!code || code == TIDE_WAITING || code == TIDE_CANCELLED || code == TIDE_FAILED) && agent_put(a, &e))
         code = tide_err_copy(err, &e);
     give_outputs(a, &ret->outputs);

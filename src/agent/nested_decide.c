@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A question that a model answers with yes or no, so that a graph knows where to continue. It is a conversation of its own: the
- * same node may have talked before, and other questions may be asked of it. The digest of what is asked tells them apart,
- * and finds an answer that is in the log.
+ * same node may have talked before, and other questions may be asked of it. The digest of the question distinguishes
+ * them, and finds an answer that is in the log.
  */
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * must take turns, so whatever the user's side says in a row (results of tools, then a prompt) is one message of several
  * blocks. Blocks without a visible character are refused there and left out here.
  *
- * Reading: an answer is a list of blocks, told by index; message_stop ends it. Thinking is passed over.
+ * Reading: an answer is a list of blocks, identified by index; message_stop ends it. Thinking is passed over.
  */
 #include "agent/provider_internal.h"
 

@@ -286,7 +286,7 @@ bool wire_call(struct provider *p, struct str body, int attempt, const struct mo
     struct wire w;
     bool ok;
 
-    (void)attempt; /* the other side is not told */
+    (void)attempt; /* not reported to the other side */
     if (ops->header)
         headers[2] = ops->header;
     if (p->key) {

@@ -5,7 +5,7 @@
  * Rendering keeps the order of keys. The limit of the answer has two names: OpenAI's own models take only the new one, most
  * compatible servers know only the old one.
  *
- * Reading: pieces of one choice; tool calls are told by index, but there are servers that give every call the index 0 or
+ * Reading: pieces of one choice; tool calls are identified by index, but some servers give every call the index 0 or
  * none: a new id begins a new call. finish_reason says why it stopped, a chunk of usage may follow, "[DONE]" ends it.
  * Reasoning is passed over.
  */

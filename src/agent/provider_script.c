@@ -102,7 +102,7 @@ static const struct json *find_turn(const struct script *s, struct str body, int
     return NULL;
 }
 
-/* False: given up, *f says so. */
+/* False: given up, see *f. */
 static bool wait_ms(const struct model_listener *l, int64_t ms, struct model_fault *f)
 {
     struct env *env = env_real();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scripts are read and checked whole when they are opened: a slip in the last turn is told before the first is played, with the
- * turn and the key.
+ * Scripts are read and checked whole when they are opened: an error in the last turn is reported before the first is
+ * played, with the turn and the key.
  */
 #include "agent/provider_script.h"
 

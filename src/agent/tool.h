@@ -43,12 +43,11 @@ struct tool_work {
 enum tool_fate { FATE_UNKNOWN, FATE_HAPPENED, FATE_DID_NOT };
 
 struct tool_result {
-    struct buf
-        text;      /* valid UTF-8 (what was not became U+FFFD), cut on a character's border with a mark that says so */
-    bool failed;   /* the model gets it as an error */
-    bool unknown;  /* it was ended half-way (time-out, stop): how far it came, nobody knows */
-    bool replaced; /* bytes that were no valid Unicode became U+FFFD */
-    bool redacted; /* it held a secret, and has a mark in its place */
+    struct buf text; /* valid UTF-8 (what was not became U+FFFD), cut between characters, with a mark that it is cut */
+    bool failed;     /* the model gets it as an error */
+    bool unknown;    /* it was ended half-way (time-out, stop): how far it came, nobody knows */
+    bool replaced;   /* bytes that were no valid Unicode became U+FFFD */
+    bool redacted;   /* it held a secret, and has a mark in its place */
 };
 void tool_result_done(struct tool_result *r);
 

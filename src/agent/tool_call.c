@@ -2,7 +2,7 @@
 /*
  * Tool calls, one after the other, in the order the model asked for them:
  *
- *   started before and cut?  once: nobody knows, and the model is told so;  else it runs again with the same key
+ *   started before and cut?  once: nobody knows, which the model gets;  else it runs again with the same key
  *   not started:  hooks ─ permission ─ (a person's word, parked) ─ made ready ─ tool.started on disk ─ run ─ result
  *
  * What was asked about and allowed is bound to the very arguments: its id holds their digest. A result is recorded with the
@@ -24,7 +24,7 @@ struct dealing {
     struct tide_agent *a;
     const struct model_call *call;
     struct str args;         /* as they are used: a hook may have changed them */
-    struct str stored;       /* the same without secrets: what is told and bound */
+    struct str stored;       /* the same without secrets: what is reported and bound */
     const struct json *json; /* parsed */
     const struct tool *tool;
     int64_t turn;
@@ -73,7 +73,7 @@ static void tell_call(struct dealing *c, enum tide_agent_what what, struct str t
                      });
 }
 
-/* A call that is not run: the model is told why. */
+/* A call that is not run: the model gets the reason. */
 static void refuse_call(struct dealing *c, const char *why)
 {
     log_write(TIDE_LOG_WARN, "tool call refused", log_text("session", c->a->id),
@@ -304,7 +304,7 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
     return TIDE_OK;
 }
 
-/* What is too long for one line is whole in the log: the person who answers elsewhere is told where. */
+/* What is too long for one line is whole in the log: a person who answers elsewhere sees where. */
 static const char *question_of(struct dealing *c)
 {
     AUTO(buf_done) struct buf summary = BUF_INIT(4096);
@@ -469,7 +469,7 @@ static enum tide_code settle_call(struct dealing *c, const struct recorded *m, s
     return TIDE_OK;
 }
 
-/* It touches nothing outside: the value and what the model is told of it, in one append, are all there is to record. */
+/* It touches nothing outside: the value and the result for the model, in one append, are all there is to record. */
 static void take_output(struct dealing *c)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(TOOL_RESULT_MAX);

@@ -10,7 +10,7 @@
  *   drop      what is left of it goes                                         after the outcome is written down
  *
  * So of a started edit whose end nobody saw: the file beside it is there: it did not happen; it is not: it did. The
- * content must agree, else somebody else was there as well and nobody can tell.
+ * content must agree, else somebody else has written too, and that is not known.
  */
 #include "agent/tool_list.h"
 

@@ -97,7 +97,7 @@ static void set_joined(struct tide_err *err, const char *first, const char *seco
     set_message(err, draft);
 }
 
-/* Of a failure that nobody wants to hear more of: what is hinted at right behind it still fails with its code. */
+/* Of a failure for which nobody wants an error: what is hinted at right behind it still fails with its code. */
 static _Thread_local enum tide_code last_untold;
 
 static enum tide_code begin_anew(struct tide_err *err, enum tide_code code)

@@ -33,7 +33,7 @@ struct json_limits {
 /*
  * Parses the whole slice: one value with white space around it. The tree points into `text`, which must outlive it.
  * TIDE_INVALID names line, column and fault: duplicate key, lone surrogate, invalid UTF-8, raw control character,
- * NUL byte, nesting too deep, anything after the value. `limits` may be NULL. *ret_compact (may be NULL) tells whether
+ * NUL byte, nesting too deep, anything after the value. `limits` may be NULL. *ret_compact (may be NULL): whether
  * the value had no white space outside strings, so that its text is already what json_write would give.
  */
 enum tide_code json_parse(struct arena *a, struct str text, const struct json_limits *limits, struct json **ret_json,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wu and Manber's search. A window as long as the shortest text moves over what is searched. Its last three bytes tell how
- * far it can move at once: so far that no text could begin in between.
+ * Wu and Manber's search. A window as long as the shortest text moves over what is searched. Its last three bytes give
+ * how far it can move at once: so far that no text could begin in between.
  *
  *   shift[hash of three bytes]  0: they end the beginning of some text, which is then compared; else the bytes to move
  *   first[hash], next[text]     the texts whose beginning ends with three bytes of this hash

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resuming, answering and sending through a server: the run goes on there, this waits until it has ended or waits for somebody, and prints
- * what came of it.
+ * Resuming, answering and sending through a server: the run continues there, this waits until it has ended or waits for
+ * somebody, and prints what came of it.
  */
 #ifndef CLI_RESUME_REMOTE_H
 #define CLI_RESUME_REMOTE_H

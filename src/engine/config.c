@@ -25,7 +25,7 @@ struct config {
     struct value *values; /* by the rows of the table */
 };
 
-/* Where problems go: the first is the error, or all are told. */
+/* Where problems go: the first is the error, or all are reported. */
 struct sink {
     config_warn_fn *warn, *problem;
     void *arg;
@@ -85,7 +85,7 @@ static void put_defaults(struct config *c)
         if (!k->fallback)
             continue;
         if (json_parse(&c->arena, str_from(k->fallback), NULL, &v, NULL, NULL))
-            abort(); /* the table is wrong, and a test says so first */
+            abort(); /* the table is wrong, which a test finds first */
         put_value(c, k, v, "default");
     }
 }
@@ -187,7 +187,7 @@ struct config *config_check(const char *path, config_warn_fn *problem, void *arg
     struct sink s = {.problem = problem, .arg = arg};
     struct tide_err err;
 
-    (void)put_file(c, &s, &err); /* with somebody to tell, neither stops */
+    (void)put_file(c, &s, &err); /* with a callback for problems, neither stops */
     (void)put_environment(c, &s, &err);
     return c;
 }

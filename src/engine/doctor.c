@@ -276,7 +276,7 @@ static void check_mark(struct doctor *d)
                    d->path);
 }
 
-/* Who follows a store is told of changes by the kernel, or it is looked at again and again. */
+/* A follower of a store gets changes from the kernel, or polls. */
 static void check_watch(struct doctor *d)
 {
     tide_watch *watch = NULL;

@@ -112,7 +112,7 @@ void graph_progress_before(struct graph_progress *p, tide_session *session, int6
 
     if (tide_session_get_state(session, seq, &text, NULL) ||
         json_parse(&a, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL))
-        return; /* it is told as it continues */
+        return; /* it is reported as it continues */
     content = json_get(state, STR("content"));
     position = json_get(content, STR("position"));
     take_visits(p, &a, json_get(content, STR("visits")));

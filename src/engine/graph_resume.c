@@ -132,7 +132,7 @@ static bool asks_now(const struct outlook *o)
     return false;
 }
 
-/* It continues with the graph that ran there. What it takes by itself is told whatever the run may show. */
+/* It continues with the graph that ran there. What it picks by itself is shown, whatever the run may show. */
 static enum tide_code fork_damaged(struct graph_resume *r, const struct outlook *o, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
@@ -174,7 +174,7 @@ enum tide_code graph_resume_decide(struct graph_resume *r, struct tide_err *err)
 void graph_resume_done(struct graph_resume *r)
 {
     char id[TIDE_ID_SIZE];
-    struct tide_err ignored; /* then it stays: nobody was told of it */
+    struct tide_err ignored; /* then it stays: nobody was notified of it */
 
     drop_outlook(r);
     snprintf(id, sizeof id, "%s", r->fork ? tide_session_id(r->fork) : "");

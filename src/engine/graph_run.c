@@ -80,7 +80,7 @@ enum tide_code graph_setup(struct agent_setup *setup, tide_graph *graph, tide_se
     want.model = w->who.model || needs.without_model ? w->who.model : needs.model; /* each has its own */
     if (agent_setup_begin(setup, &want, err))
         return err->code;
-    if (needs.agents && agent_setup_check(setup, session, err)) /* later: then a node that needs it says so */
+    if (needs.agents && agent_setup_check(setup, session, err)) /* later: then a node that needs it fails with that */
         return w->agents_later ? TIDE_OK : err->code;
     return TIDE_OK;
 }
@@ -121,7 +121,7 @@ static void put_provider(struct json_out *o, const struct graph_want *w)
     json_out_end(o, '}');
 }
 
-/* As `run` was told it; NULL: it was told nothing. */
+/* As given to `run`; NULL: nothing was given. */
 static const struct json *recorded(struct arena *a, const tide_session *session)
 {
     const char *text = map_get(&session->state->info.fields, STR("provider"));
@@ -156,7 +156,7 @@ static void take_recorded(struct graph_run *r)
     w->who.script = w->who.script ? w->who.script : member(&r->arena, p, "script");
 }
 
-/* What an earlier run was told holds no more. In the middle of a graph nothing changes: it is refused. */
+/* What was given to an earlier run no longer applies. In the middle of a graph a change is refused. */
 static enum tide_code change_provider(tide_session *session, const struct graph_want *w, const struct held *held,
                                       struct tide_err *err)
 {
@@ -331,7 +331,7 @@ static enum tide_code run_once(struct graph_run *r, struct tide_graph_result *re
 
 /*
  * TIDE_OK: it waits, and the next stretch continues with an answer, or at the deadline without one. An answer that was too late is
- * refused: it goes on as it would have without. Else what it has ended with.
+ * refused: it continues as it would have without. Else what it has ended with.
  */
 static enum tide_code go_on(struct graph_run *r, enum tide_code code, const struct tide_graph_result *result,
                             struct buf *answer, struct tide_err *err)

@@ -36,7 +36,7 @@ struct running_session {
     const char *id, *title, *digest; /* title NULL: none; digest: of the graph that it runs */
     enum running_fit fit;
     const char *node;      /* that decides it; NULL: none */
-    const char *why;       /* "" when it can go on as it is */
+    const char *why;       /* "" when it can continue as it is */
     const char *arguments; /* LIVE_MAPPING: of a resume, JSON object; else NULL */
 };
 

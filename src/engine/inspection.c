@@ -105,7 +105,7 @@ static bool says_full(const struct json *graph, const struct json *told)
     return full && full->type == JSON_TRUE;
 }
 
-/* The graph, and over it what its run was told, may say what is shown of it without being asked, and what is not. */
+/* The graph, or instead of it the options of its run, may decide what of it is shown and hidden by default. */
 static void ask_graph(const struct reading *r)
 {
     struct inspection *i = r->to;

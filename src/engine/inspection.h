@@ -16,7 +16,7 @@ struct inspection {
     const struct json *content; /* of the state as of the checkpoint; NULL: none */
     bool memory, conversations; /* to be shown */
     bool hidden;                /* include_full_memory is false: the memory is not shown, no matter who asks */
-    const char *not_shown;      /* says so; NULL: nothing is hidden */
+    const char *not_shown;      /* decides; NULL: nothing is hidden */
     struct buf path;            /* JSON array of the nodes that began before it */
     struct map begun;           /* "node#visit" of these */
     int64_t complete;           /* nodes that were complete before it */

@@ -284,7 +284,7 @@ static int render_notification(void *arg, const struct tide_session_info *info)
     return 0;
 }
 
-/* A run that parks ends its processes once the wait is on disk: what moves the session is told when they are gone. */
+/* A run that parks ends its processes once the wait is on disk: the notification is sent when they are gone. */
 static enum tide_code draw_session(struct sending *s, struct drawn *d, struct tide_err *err)
 {
     int64_t until_ms = monotonic_ms() + ENDING_MS;
@@ -328,7 +328,7 @@ static int64_t pause_ms(const struct sending *s, int64_t attempt)
     return s->settings->retry_ms << (attempt < ATTEMPTS ? attempt - 1 : ATTEMPTS - 1);
 }
 
-/* TIDE_CANCELLED: it was told to stop, and nothing is recorded. */
+/* TIDE_CANCELLED: it was asked to stop, and nothing is recorded. */
 static enum tide_code send_one(struct sending *s, const struct notification *n, struct tide_err *err)
 {
     struct notify_outcome out = {

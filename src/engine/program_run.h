@@ -87,7 +87,7 @@ enum tide_code program_run_create(struct program_run *r, tide_store *store, cons
 /* What the session ran last. TIDE_INVALID when that was no program. */
 enum tide_code program_run_from_log(struct program_run *r, tide_session *session, struct tide_err *err) MUST_CHECK;
 
-/* As set: how often others' runs are recovered, and what trouble with the store does unless that was `said`. */
+/* As configured: how often runs of others are recovered, and what a failing store does unless that was `said`. */
 enum tide_code program_run_settings(struct program_run *r, const char *config, bool said, struct tide_err *err)
     MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AGENTS.md and CLAUDE.md: what a project tells the agents that work on it. Read from the working directory and its parents
- * up to the root of the repository; without a repository from the working directory alone.
+ * AGENTS.md and CLAUDE.md: the instructions of a project for agents that work on it. Read from the working directory
+ * and its parents up to the root of the repository; without a repository from the working directory alone.
  */
 #ifndef ENGINE_PROJECT_INSTRUCTIONS_H
 #define ENGINE_PROJECT_INSTRUCTIONS_H

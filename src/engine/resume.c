@@ -244,7 +244,7 @@ static enum tide_code look_at_graph(struct resume *r, struct buf *answer, struct
         (f->ask_missing && !g->look && f->ask_missing(f->arg, g->missing, &r->memory, &asked, err)))
         return err->code;
     o->memory = r->memory.len ? buf_cstr(&r->memory) : NULL;
-    return asked ? graph_resume_look(g, err) : TIDE_OK; /* who gives nothing is told what is missing */
+    return asked ? graph_resume_look(g, err) : TIDE_OK; /* without an input the error names what is missing */
 }
 
 static void tell_line(void *arg, const char *line)

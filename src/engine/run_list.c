@@ -52,8 +52,8 @@ static void wait_for(struct run_list *l, struct run_row *row, struct arena *a, c
     row->reason = keep_text(l, json_get_text(a, body, STR("wait_kind")));
 }
 
-static void end(struct run_list *l, struct run_row *row, struct arena *a, const struct tide_event *e,
-                const struct json *body)
+static void end_row(struct run_list *l, struct run_row *row, struct arena *a, const struct tide_event *e,
+                    const struct json *body)
 {
     row->status = tide_outcome_name((enum tide_outcome)tide_outcome_from(e->kind + strlen("run.")));
     row->last_seq = e->seq;
@@ -91,7 +91,7 @@ static int on_event(void *arg, const struct tide_event *e)
                                 row->started_ms,
                                 0};
     else if (tide_outcome_from(e->kind + strlen("run.")) > 0)
-        end(r->list, row, &a, e, body);
+        end_row(r->list, row, &a, e, body);
     return 0;
 }
 

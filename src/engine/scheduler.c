@@ -207,7 +207,7 @@ static void add_candidate(struct scheduler *s, const char *id)
     snprintf(s->candidates[s->n_candidates++], TIDE_ID_SIZE, "%s", id);
 }
 
-/* The same of the same run or wait is told once. */
+/* The same about the same run or wait is reported once. */
 struct told {
     enum tide_recovered_action action;
     char reason[64];
@@ -241,7 +241,7 @@ static int on_recovered(void *arg, const struct tide_recovered *what)
     return s->stopped(s->arg);
 }
 
-/* Those that were interrupted before; the others have been told by the pass before this one. */
+/* Those that were interrupted before; the previous pass has reported the others. */
 static int on_resumable(void *arg, const struct tide_recovered *what)
 {
     return what->action == TIDE_RECOVERED_RESUMABLE ? on_recovered(arg, what) : 0;

@@ -238,7 +238,7 @@ static enum tide_code find_beneath(struct server_settings *s, const char *const 
     if (!first.code)
         tide_fail(&first, TIDE_DENIED, "no directory is configured: set %s in config.json", setting);
     else if (first.code == TIDE_DENIED)
-        tide_fail(&first, TIDE_DENIED, "'%.120s' is not beneath %s in config.json", path, setting);
+        tide_fail(&first, TIDE_DENIED, "'%.120s' is not below %s in config.json", path, setting);
     else if (first.code == TIDE_NOT_FOUND)
         first.code = TIDE_INVALID; /* of the request: the address is there */
     tide_about(&first, TIDE_SUBJECT_ARGUMENT, what);

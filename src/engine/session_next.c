@@ -14,7 +14,7 @@ struct next_call {
     void *arg;
 };
 
-/* What a list has does not know whether a graph can go on as offered, nor at which step a program was cut. */
+/* The data of a list does not show whether a graph can continue as offered, nor which step of a program was cut. */
 static bool needs_log(const struct tide_session_info *info)
 {
     bool resumes = false;

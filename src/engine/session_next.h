@@ -21,7 +21,7 @@ enum tide_code session_list_next_part(tide_store *store, const struct tide_list_
 enum tide_code session_show_next(tide_session *session, tide_session_info_fn *fn, void *arg, struct tide_err *err)
     MUST_CHECK;
 
-/* A resume needs the graph again, which is not stored as it was; `why` says so. */
+/* A resume needs the graph file again, because it is not stored as it was; see `why`. */
 bool session_withholds_graph(tide_session *session);
 
 /* The time since which its state has been this one, as far as the log shows. */

@@ -48,7 +48,7 @@ static void write_entries(struct json_out *o, void *arg)
 
 /* ---- all of it ---- */
 
-static void show(void *arg, const struct session_detail *detail)
+static void show_detail(void *arg, const struct session_detail *detail)
 {
     struct showing *s = arg;
 
@@ -94,7 +94,7 @@ enum tide_code session_overview_show(tide_store *store, tide_session *session, c
     s.overview.entries = (struct shape_stream){write_entries, &s};
     s.overview.entries_before = s.page.entries_before;
     s.overview.code = &s.code;
-    return session_show_detail(session, request->command, show, &s, err) ? err->code : s.code;
+    return session_show_detail(session, request->command, show_detail, &s, err) ? err->code : s.code;
 }
 
 /* ---- as JSON ---- */

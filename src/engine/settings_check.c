@@ -114,7 +114,7 @@ static void check_notify(struct check_report *c, const char *file, struct tide_e
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
 
     if (notify_settings_read(file, &n, err))
-        return; /* its type was told */
+        return; /* its type was reported */
     if (n.argv && program_find(n.argv[0], ".", &path, err)) {
         tide_wrap(err, "notify");
         problem(c, err->msg);

@@ -25,15 +25,15 @@ const struct shape shape_accesses = {
 };
 
 #define AT(member) SHAPE_AT(struct me_shown, member)
-static SHAPE(me_store, "The store of the server.", {"url", SHAPE_TEXT, AT(store.url), .help = "where it is"},
+static SHAPE(me_store, "The store of the server.", {"url", SHAPE_TEXT, AT(store.url), .help = "its URL"},
              {"kind", SHAPE_TEXT, AT(store.kind), .help = "sqlite or files", .words = "sqlite files"});
 
-SHAPE(me, "Whoever asks, as the server knows them.",
+SHAPE(me, "The token in use, and the server.",
       {"name", SHAPE_TEXT, AT(name), .help = "of the token; local: the server's own user on its unix socket"},
       {"scopes", SHAPE_LIST, AT(scopes), .help = "what it may do", .items = SHAPE_TEXT},
-      {"expires_at", SHAPE_TIME, AT(expires_ms), SHAPE_NULLABLE, "when the token ends; null: never"},
-      {"is_local", SHAPE_BOOL, AT(is_local), .help = "no token was needed"},
-      {"revocable", SHAPE_BOOL, AT(revocable), .help = "DELETE /me can end it"},
+      {"expires_at", SHAPE_TIME, AT(expires_ms), SHAPE_NULLABLE, "when the token expires; null: never"},
+      {"is_local", SHAPE_BOOL, AT(is_local), .help = "the request needed no token"},
+      {"revocable", SHAPE_BOOL, AT(revocable), .help = "DELETE /me can revoke it"},
       {"version", SHAPE_TEXT, AT(version), .help = "of the server"},
       {"store", SHAPE_OBJECT, .help = "the store of the server", .of = &shape_me_store});
 #undef AT

@@ -244,8 +244,8 @@ const struct shape shape_timeline = {
             {"why", SHAPE_CHARS, AT(why), 0, "why, in a sentence"},
             {"runs", SHAPE_LIST, AT(runs), 0, "one lane each", .of = &shape_lane, .put = put_lanes},
             {"omitted_runs", SHAPE_INT, AT(omitted_runs), 0, "runs that are only counted"},
-            {"partial", SHAPE_BOOL, AT(partial), 0, "it is a part: there are other events before or behind it"},
-            {"first_seq", SHAPE_INT, AT(first_seq), 0, "the first event that was read; 0: there is none"},
+            {"partial", SHAPE_BOOL, AT(partial), 0, "it is a part: there are other events before or after it"},
+            {"first_seq", SHAPE_INT, AT(first_seq), 0, "the first event that was read; 0: none"},
             {"last_seq", SHAPE_INT, AT(last_seq), 0, "the last event that was read"},
             {"axis", SHAPE_LIST, AT(axis), 0,
              "when events happened, for those between as well: [seq, Unix time in milliseconds], at most 256, none "

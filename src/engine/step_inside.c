@@ -422,7 +422,7 @@ static enum tide_code run_probe(struct step *s, struct verdict *ret, struct tide
 
 /* ---- the whole ---- */
 
-/* Until the wall clock says so; false when we are to stop or the run is gone. */
+/* Until that time of the wall clock; false when we are to stop or the run is gone. */
 static bool sleep_until(struct step *s, int64_t at_ms)
 {
     for (int64_t left; (left = at_ms - wall_ms()) > 0 && left <= PAUSE_MAX_MS;) { /* longer: the clock went back */

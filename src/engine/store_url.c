@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Store, key and limits from options, environment and, where these say nothing, config.json: a command that is told which
+ * Store, key and limits from options, environment and, where these are not set, config.json: a command that is given
  * store does not read it.
  *
  * A key never stands in an argument: those are seen by every user of the machine. It comes from a file, a descriptor or

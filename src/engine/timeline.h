@@ -20,7 +20,7 @@
 #define TL_ITEMS_FIRST 32  /* and of too many steps */
 #define TL_MARKS 64        /* of one kind in a run that are drawn */
 #define TL_KEPT 64         /* whose places are drawn */
-#define TL_STEPS (1 << 16) /* that are told apart: one that comes later counts as new each time */
+#define TL_STEPS (1 << 16) /* that are distinguished: a later one counts as new each time */
 #define TL_AXIS 256        /* places of the axis whose seqs are known */
 #define TL_WINDOW 20000    /* events that a part of a timeline reads */
 
@@ -99,7 +99,7 @@ struct tl_summary {
     int64_t events, other; /* other: events of kinds that are not known */
     int64_t runs, steps, once, repeated, failed, unknown, cut, open;
     int64_t begun_again, settled; /* steps that were cut: run again later; not run, but found to have happened */
-    int64_t not_compared;         /* steps that were too many to be told apart: each counts as a new one */
+    int64_t not_compared;         /* steps beyond those that are distinguished: each counts as a new one */
     int64_t waits, sleeps, interruptions, checkpoints;
     int64_t nodes; /* of a graph, complete */
 };

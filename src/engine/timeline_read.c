@@ -371,7 +371,7 @@ static void on_run_waiting(const struct fact *f)
 
     if (!about_this_run(f))
         return;
-    /* A token that is minted anew makes the same wait begin once more: since when tells. */
+    /* A new token makes the same wait begin once more: its time shows that. */
     f->t->wait_since = since;
     if (same && f->run->end == TL_RUN_WAITS && f->run->n_items && f->run->items[f->run->n_items - 1].outcome == TL_OPEN)
         return;

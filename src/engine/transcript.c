@@ -38,7 +38,7 @@ struct reading {
     void *arg;
     struct transcript_window *window; /* NULL: all of it */
     int64_t last;                     /* of the log, as it was when the reading began */
-    int64_t at;                       /* the event that is told */
+    int64_t at;                       /* the event that is being written */
     bool ended;
     struct arena scratch;
     struct content content; /* its spans alone */
@@ -46,10 +46,10 @@ struct reading {
     size_t n_forks;
     struct map calls; /* id -> struct open_call * */
     int64_t wait_since;
-    bool own; /* the fork point has been told */
+    bool own; /* the fork point has been written */
 };
 
-struct told { /* an event that is being told */
+struct told { /* an event that is being written */
     struct reading *r;
     const struct tide_event *ev;
     const struct json *body;
@@ -71,7 +71,8 @@ const char *transcript_outcome_word(enum transcript_outcome outcome)
     return words[outcome];
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------ */
+/* ---- writing
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Whether an event is part of the content as of the end. What came since the reading began is. */
 static bool is_content(const struct reading *r, int64_t seq)
@@ -215,7 +216,7 @@ static void tell_call(struct reading *r, const struct open_call *c, int64_t seq,
     hand_out(r, &e);
 }
 
-/* It began so far before that a part which tells how it ended need not know of it. */
+/* It may begin before the part that shows its end, which then does not know it. */
 static bool is_apart(const struct reading *r, const struct open_call *c)
 {
     return r->window && r->at - c->seq > TRANSCRIPT_APART;
@@ -288,7 +289,7 @@ static void on_tool_message(const struct told *f)
     call_free(c);
 }
 
-/* Steps of nodes are told as nodes, calls of a model by their message. */
+/* Steps of nodes are shown as nodes, calls of a model by their message. */
 static void on_tool_started(const struct told *f)
 {
     struct str id = json_get_text(&f->r->scratch, f->body, STR("call_id"));
@@ -527,7 +528,7 @@ static int take_fork(void *arg, const struct store_entry *entry)
     return r->n_forks == FORKS_MAX;
 }
 
-/* What began in the window and has no result: those behind it do not tell of it. */
+/* What began in the window and has no result: later entries do not show it. */
 static void tell_rest(struct reading *r)
 {
     if (!r->window) {
@@ -546,7 +547,7 @@ static void tell_rest(struct reading *r)
         tell_forks(r, INT64_MAX);
 }
 
-/* A copy: who is told may look at the session. */
+/* A copy: the callback may read the session. */
 static void take_spans(struct reading *r, const tide_session *session)
 {
     const struct content *c = &session->state->content;

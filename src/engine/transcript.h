@@ -2,7 +2,7 @@
 /*
  * A session as people read it: what was said, what tools and steps did, what was asked and answered, and where the session
  * was cut, rolled back or forked. Entries come in the order of the log, one at a time: nothing is gathered but calls that
- * have no result yet. What a rollback cut off comes as well, and says so.
+ * have no result yet. What a rollback undid comes as well, with that mark.
  */
 #ifndef ENGINE_TRANSCRIPT_H
 #define ENGINE_TRANSCRIPT_H

@@ -18,7 +18,7 @@ struct env_proc {
     char kernel_boot[40]; /* changes when the kernel boots */
     uint64_t pid_ns;      /* pids mean something only within one */
     int64_t pid;
-    uint64_t start_time; /* of the process, in kernel ticks: tells a reused pid apart */
+    uint64_t start_time; /* of the process, in kernel ticks: detects a reused pid */
 };
 
 enum env_life {

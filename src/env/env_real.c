@@ -117,7 +117,8 @@ static enum tide_code refuse_irregular(const char *path, const char *what, struc
 static enum tide_code real_open(struct env *e, const char *path, unsigned flags, struct env_file **ret_file,
                                 struct tide_err *err)
 {
-    /* O_NONBLOCK: a FIFO in the place of a file must not hang us before fstat tells; it means nothing to a regular file. */
+    /* O_NONBLOCK: a FIFO in the place of a file must not block us before fstat(); it means nothing to a regular
+     * file. */
     int fd, how = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (flags & ENV_WRITE ? O_RDWR : O_RDONLY) |
                   (flags & ENV_CREATE ? O_CREAT : 0) | (flags & ENV_EXCLUSIVE ? O_EXCL : 0);
     enum tide_code code = TIDE_OK;
@@ -364,7 +365,7 @@ static enum tide_code real_lock(struct env_file *f, int timeout_ms, struct tide_
         if (errno != EWOULDBLOCK)
             return tide_fail_file(err, errno, "lock", f->path);
         int64_t now = clock_ns(CLOCK_MONOTONIC), left = deadline - now;
-        if (left <= 0 && (!timeout_ms || !err)) /* who only looked, or does not ask why, is not told who has it */
+        if (left <= 0 && (!timeout_ms || !err)) /* names the holder only after a wait, if err is given */
             return tide_fail(err, TIDE_BUSY, "lock '%s': held by another", f->path);
         if (left <= 0) {
             if (!f->refused_ms)
@@ -494,7 +495,7 @@ static bool is_dots(const char *name)
     return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-/* Some file systems do not tell the kind along with the name. ENV_ABSENT: it went meanwhile. */
+/* Some file systems do not report the type with the name. ENV_ABSENT: it went meanwhile. */
 static enum tide_code kind_of_entry(DIR *dir, const struct dirent *entry, enum env_kind *ret, struct tide_err *err)
 {
     struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds the lock of a file, as far as the kernel tells (/proc/locks): for the caller that waited in vain, and has to do something. */
+/* Who holds the lock of a file, as far as the kernel reports it (/proc/locks), for a caller that waited in vain. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>

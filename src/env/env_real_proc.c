@@ -67,7 +67,7 @@ enum env_life env_real_life(struct env *e, const struct env_proc *who)
         return ENV_ALIVE;
     if (who->pid <= 0 || who->pid > INT_MAX)
         return ENV_DEAD;
-    if (!proc_stat_read((pid_t)who->pid, &ps)) /* gone, or hidden from us (hidepid), when nothing more can be told */
+    if (!proc_stat_read((pid_t)who->pid, &ps)) /* gone, or hidden from us (hidepid), when nothing more is known */
         return kill((pid_t)who->pid, 0) != 0 && errno == ESRCH ? ENV_DEAD : ENV_ELSEWHERE;
     if (ps.start_time != who->start_time || !proc_stat_lives(&ps))
         return ENV_DEAD;

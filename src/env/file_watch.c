@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inotify and eventfd. A process that dies closes its files, and the kernel tells of that as of any other close: so a writer
- * that is killed between a write to shared memory, which inotify does not see, and the next write to a file is noticed, too.
+ * inotify and eventfd. A process that dies closes its files, and the kernel reports that as any other close: so a
+ * writer that is killed between a write to shared memory, which inotify does not see, and the next write to a file is
+ * noticed, too.
  *
  * Instances are few (128 a user): a process has one, however many watch, and a thread that reads it and does nothing else. The caller that
  * watches waits by itself, so that one that hangs, on a disk that does not answer, holds up no other.
@@ -39,7 +40,7 @@ struct reader {
 
 static struct {
     pthread_mutex_t mu;
-    struct reader *reader; /* NULL: nobody watches, or the kernel tells nothing */
+    struct reader *reader; /* NULL: nobody watches, or the kernel reports nothing */
     struct file_watch *first;
 } all = {.mu = PTHREAD_MUTEX_INITIALIZER};
 
@@ -107,7 +108,7 @@ static void *read_all(void *arg)
         pthread_mutex_lock(&all.mu);
         for (const char *at = bytes; at < bytes + n;) {
             const struct inotify_event *e = (const void *)at;
-            bool over = e->mask & IN_Q_OVERFLOW; /* then everybody hears of it */
+            bool over = e->mask & IN_Q_OVERFLOW; /* then all are woken */
 
             for (struct file_watch *w = all.first; w; w = w->next)
                 if (over || has_file(w, e->wd))
@@ -224,7 +225,7 @@ enum tide_code file_watch_add(struct file_watch *w, const char *path, enum file_
     int file, why;
 
     pthread_mutex_lock(&all.mu);
-    INVARIANT(all.reader); /* who was told why the kernel tells nothing adds nothing */
+    INVARIANT(all.reader); /* adds nothing if the kernel reports nothing, which it has returned */
     file = inotify_add_watch(all.reader->inotify, path, masks[what] | IN_MASK_ADD);
     why = errno;
     INVARIANT(w->n < FILES);
@@ -252,6 +253,6 @@ enum file_news file_watch_wait(struct file_watch *w, int timeout_ms)
 
     if (!wake_fd_wait(w->wake, timeout_ms))
         return FILE_NEWS_NONE;
-    news = atomic_exchange(&w->news, 0u); /* 0: it came between the two, and was told already */
+    news = atomic_exchange(&w->news, 0u); /* 0: it came between the two, and was reported already */
     return news & FILE_NEWS_LEFT ? FILE_NEWS_LEFT : FILE_NEWS_SOME;
 }

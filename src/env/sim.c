@@ -107,7 +107,7 @@ struct sim *sim_new_from(uint64_t seed, const struct sim_image *image)
 
 /* ---- Processes ---------------------------------------------------------------------------------------------- */
 
-/* Now and then the pid of a dead process is used again: only the start time tells the two apart. */
+/* Now and then the pid of a dead process is used again: only the start time distinguishes the two. */
 static int64_t pick_pid(struct sim *sim)
 {
     for (size_t i = 0; i < sim->procs_len; i++) {

@@ -74,7 +74,7 @@ bool sim_fault_fired(const struct sim *sim);
 bool sim_file_bytes(struct sim *sim, const char *path, unsigned char **ret_bytes, size_t *ret_len);
 void sim_file_set_size(struct sim *sim, const char *path, size_t len);
 
-/* Lies a disk may tell, to prove that the tests notice. */
+/* Ways in which a disk may misbehave, to prove that the tests notice. */
 enum sim_lie { SIM_LIE_NO_SYNC = 1 /* sync does nothing */, SIM_LIE_NO_DIR_SYNC = 2 };
 void sim_lie(struct sim *sim, unsigned lies);
 

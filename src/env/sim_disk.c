@@ -89,7 +89,7 @@ static void add_change(struct sim_disk *d, const char *from, const char *to, str
     };
 }
 
-/* From now on what happens to this name is kept in order. What had happened before is what can be told of it. */
+/* From now on what happens to this name is kept in order. What had happened before is all that is known of it. */
 static void tie_name(struct sim_disk *d, const struct sim_name *n)
 {
     if (is_tied(d, n->path) || n->now == n->durable)
@@ -436,7 +436,7 @@ void sim_disk_power_cut(struct sim_disk *d, uint64_t *rng)
     sim_disk_tidy(d);
 }
 
-/* Files are told apart by their numbers, which their copies keep. */
+/* Files are identified by their numbers, which their copies keep. */
 static struct sim_file *find_copy(const struct sim_disk *to, const struct sim_file *f)
 {
     for (size_t i = 0; i < to->len; i++) {

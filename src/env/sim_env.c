@@ -234,7 +234,7 @@ static bool sim_is_local(struct env *e, const char *path)
     return !proc_of(e)->sim->remote;
 }
 
-/* As on a real machine: what an earlier boot wrote cannot be told from what another machine wrote. */
+/* As on a real machine: what an earlier boot wrote looks like what another machine wrote. */
 static enum env_life sim_life(struct env *e, const struct env_proc *who)
 {
     const struct sim *sim = proc_of(e)->sim;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is in a directory of a simulated disk. Its names are a flat list of paths. While a listing is under way names keep
- * their places, so that one that is there all the time is told once, whatever else comes and goes.
+ * their places, so that one that is there all the time is listed once, whatever else comes and goes.
  */
 #include <stdlib.h>
 #include <string.h>

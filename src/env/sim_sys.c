@@ -165,7 +165,7 @@ int sim_sys_fstat(struct sim_handle *h, struct env_stat *ret)
     return errnum;
 }
 
-/* The disk has no size of its own: it is full when a fault (SIM_ENOSPC) says so. */
+/* The disk has no size of its own: it is full when a fault (SIM_ENOSPC) makes it so. */
 int sim_sys_allocate(struct sim_handle *h, int64_t size)
 {
     bool grows =

@@ -6,7 +6,7 @@
  *
  * Pages that are held back must be in the database before the log counts as moved. So they reach it before it is read, cut,
  * measured or synced, and this is on only where a sync follows before that: in a move of the whole log. A move that a reader
- * cuts short has none; whoever moves switches this off when a reader is in the way.
+ * cuts short has none; the caller that moves switches this off when a reader is in the way.
  */
 #ifndef ENV_WAL_MOVES_H
 #define ENV_WAL_MOVES_H

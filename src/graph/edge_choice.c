@@ -3,7 +3,7 @@
  * Edges in the order in which they stand: high priority first. Of those that ask something only as many are asked as it
  * takes to find the one that holds: a question to a model costs money, and a condition may err.
  *
- * An expression of a `map` that errs is told as well: its key is not given, and a target that needs it says so.
+ * An expression of a `map` that fails is reported as well: its key is not set, and a target that needs it reports that.
  */
 #include "graph/edge_choice.h"
 

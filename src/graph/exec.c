@@ -2,7 +2,7 @@
 /*
  * The workers of one execution, its batches and its end. The caller is a worker too, and the only one as long as no two
  * nodes run beside each other. What is pure is gathered and appended in big pieces; what touches the world begins only
- * when its start is on disk. Nothing is told to anyone before it is.
+ * when its start is on disk. Nothing is reported before it is.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -74,14 +74,14 @@ struct json_out *exec_open_node(struct exec *x, const char *kind, const char *na
     return o;
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 static char *kept(const char *text)
 {
     return text ? mem_dup(str_from(text)) : NULL;
 }
 
-/* What was told at once is trouble of the store, which the session logs. */
+/* A failing store was reported at once, and the session logs it. */
 static void exec_log(const struct exec *x, const struct tide_graph_event *ev)
 {
     static const char *const messages[] = {
@@ -135,7 +135,7 @@ void exec_notice_edge(struct exec *x, const char *from, const char *to, const ch
 
 static void tell_all(struct exec *x)
 {
-    INVARIANT(!x->draft.n && !x->run->queue.n); /* what is told is on disk */
+    INVARIANT(!x->draft.n && !x->run->queue.n); /* what is reported is on disk */
     for (size_t i = 0; i < x->n_notes; i++) {
         struct note *n = &x->notes[i];
 
@@ -267,7 +267,7 @@ void exec_commit(struct exec *x, bool now)
         code = run_flush(x->run, &err);
     draft_reset(&x->draft);
     x->must_sync = x->must_put = x->must_hold = false;
-    /* What is gathered is not told: somebody looks on, and what is to be told takes room. */
+    /* Collected notices are reported only after a flush: an observer waits for them, and they take memory. */
     if (!code && x->run->queue.n && (x->n_notes > NOTES_MAX || (x->n_notes && exec_now_ns(x) - x->told_ns > TELL_NS)))
         code = run_flush(x->run, &err);
     if (code)
@@ -465,7 +465,7 @@ static enum tide_code end_failed_run(struct exec *x, struct tide_err *err)
     return tide_err_copy(err, &x->err);
 }
 
-/* It must not happen: nodes are left and none of them can begin. Never to be told as complete. */
+/* It must not happen: nodes are left and none of them can begin. Never to be reported as complete. */
 static enum tide_code end_stuck(struct exec *x, struct tide_err *err)
 {
     const struct position *p = &x->view->content.position;

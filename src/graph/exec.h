@@ -329,7 +329,7 @@ void tasks_done(struct exec *x);
 
 /* ---- resume_reuse.c */
 
-/* It must happen once: the graph says so, or did when it began, and nobody has allowed it to happen again since. */
+/* It must happen once, by the graph of now or of its start, and nobody has allowed it to happen again since. */
 bool effect_is_once(const struct exec *x, const struct place *p, const char *name, int64_t visit);
 
 /* ---- exec_nested.c */

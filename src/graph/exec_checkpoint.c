@@ -37,12 +37,12 @@ static void find_earlier(struct exec *x)
     struct earlier e = {.before = x->view->ledger.run.active_seq};
     struct tide_err ignored;
 
-    if (x->view->ledger.checkpoints <= 0) { /* as the run found it: those of this run are not told to the view */
+    if (x->view->ledger.checkpoints <= 0) { /* as the run found it: those of this run are not added to the view */
         x->checkpoints_kept.found = true;
         return;
     }
     if (run_flush(x->run, &ignored))
-        return; /* listing would hear of what failed in the queue in the run's place, and it would be lost */
+        return; /* listing would get a failure of the queue instead of the run, which would lose it */
     x->checkpoints_kept.found = true;
     if (tide_checkpoint_list(x->s, NULL, take_checkpoint, &e, &ignored)) {
         free(e.checkpoints_kept.at);

@@ -415,7 +415,7 @@ void end_unbegun(struct exec *x, struct job *j)
     x->must_sync = x->must_hold = true;
 }
 
-/* It stays as begun. Where nobody told it to end, it has seen before us that somebody asked to cancel the run. */
+/* It stays as begun. If nothing asked it to end, it has seen before us that the run is to be cancelled. */
 static void end_cut(struct exec *x, struct job *j)
 {
     if (j->unbegun)

@@ -66,7 +66,7 @@ static void *limited_alloc(void *arg, void *ptr, size_t had, size_t wants)
     if (wants > had && (m->used > m->limit || wants - had > m->limit - m->used))
         return NULL;
     if (wants > had && (wants - had) / BYTES_PAID >= m->budget) {
-        m->budget = 0; /* the error that follows says so */
+        m->budget = 0; /* the error that follows reports it */
         return NULL;
     }
     m->budget -= wants > had ? (wants - had) / BYTES_PAID : 0;
@@ -298,7 +298,7 @@ static void machine_begin(struct machine *m, const struct expr_limits *limits)
     lua_sethook(m->lua, count_hook, LUA_MASKCOUNT, budget < EXPR_STEP ? (int)budget : EXPR_STEP);
 }
 
-/* Lets go of what the call brought, and of what the code made of it. */
+/* Drops the arguments of the call, and what the code made of them. */
 static int forget_globals(lua_State *l)
 {
     struct machine *m = expr_machine(l);

@@ -4,7 +4,8 @@
  * order, arithmetic, members, and the functions and methods of Python that conditions may use. Written in Lua, so that its
  * instructions are counted like those of the condition; only what Lua cannot say is in C.
  *
- * Where Python's answer cannot be had here (whole numbers beyond 64 bits, text or lists times a number) it is an error that says so.
+ * Where Python's answer cannot be had here (whole numbers beyond 64 bits, text or lists times a number) it is an error
+ * with that reason.
  */
 #include <math.h>
 #include <stdio.h>

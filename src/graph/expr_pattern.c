@@ -352,7 +352,7 @@ static struct str check_text(lua_State *l, int at)
     return s;
 }
 
-/* The place that argument `at` says, from 0; past the end when it says so. */
+/* The place that argument `at` gives, from 0; past the end if it is. */
 static size_t first_place(lua_State *l, int at, size_t len)
 {
     lua_Integer i = luaL_optinteger(l, at, 1);

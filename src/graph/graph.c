@@ -407,7 +407,7 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
     *x = (struct exec){.g = g, .graph = g->spec->graph, .s = s, .opt = opt, .draft = DRAFT_INIT};
     exec_init(x);
     x->checkpoints = x->graph->checkpoints;
-    if (!s->store->env->threads && opt->threads <= 0) /* one worker: it begins several only where somebody says so */
+    if (!s->store->env->threads && opt->threads <= 0) /* one worker: several only if an option asks for them */
         capacity = 1;
     x->capacity = capacity > 1024 ? 1024 : (int)capacity;
     x->branches = branches < x->capacity ? (int)branches : x->capacity;

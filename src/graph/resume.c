@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Continuing with a graph: what is told of it before, and doing it. */
+/* Resuming a graph: what is shown before, and the resume itself. */
 #include "graph/resume.h"
 
 #include <inttypes.h>
@@ -67,7 +67,7 @@ enum tide_code outlook_error(const struct outlook *o, struct tide_err *err)
     return tide_about_session(err, o->s->head.id);
 }
 
-/* Who asked for a fallback is told first why that does not help. */
+/* A caller that asked for a fallback first gets the reason why it does not help. */
 static void put_final_first(struct outlook *o)
 {
     for (size_t i = 1; i < o->n_refused && o->refused[0].kind == REFUSED_HERE; i++)
@@ -91,7 +91,8 @@ static void read_before(struct outlook *o)
                      arena_printf(&o->arena, "the graph it ran cannot be read, so nothing is compared: %s", why.msg));
 }
 
-/* A word that is neither yes nor no decides nothing: the wait stays open. A resume refuses it; here it is told with the rest. */
+/* A word that is neither yes nor no decides nothing: the wait stays open. A resume refuses it; here it is reported with
+ * the rest. */
 static void check_answer(struct outlook *o)
 {
     const struct run *r = &o->s->state->ledger.run;

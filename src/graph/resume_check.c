@@ -107,7 +107,7 @@ static bool has_inside(const struct outlook *o, const char *name)
     return false;
 }
 
-/* Where no name is near all are told, if they are few. */
+/* If no name is similar, all are listed, if they are few. */
 static const char *all_nodes(struct outlook *o)
 {
     const struct spec_graph *g = o->x->graph;
@@ -217,7 +217,8 @@ static void refuse_in_fork(struct outlook *o, const char *names)
     outlook_repeat(o, "\"redo_effects\":true");
 }
 
-/* Nobody can tell what happened after it. The person who wants another checkpoint anyway gets a fork: the session stays as it is. */
+/* What happened after it is not known. A person who wants another checkpoint gets a fork: the session stays as
+ * it is. */
 static void check_unreadable(struct outlook *o, const struct tide_err *err)
 {
     const char *what = WORDS(
@@ -243,7 +244,7 @@ static bool has_once(const struct spec_graph *g)
     return false;
 }
 
-/* There is nothing to answer with, and it may have happened: never again without a word. */
+/* There is no recorded result, and it may have happened: it never runs again unless it is allowed. */
 static void check_kept(struct outlook *o)
 {
     AUTO(buf_done) struct buf again = BUF_INIT(SIZE_MAX / 4);

@@ -93,7 +93,7 @@ static void check_inputs(struct outlook *o, const char *name, const struct task 
 
         if (place_inputs(o->x, p, t, (struct sight){.secrets = true}, &ignored, &missing[n]))
             break;
-        map_set_text(given, missing[n++], STR("null")); /* so that the next one is told */
+        map_set_text(given, missing[n++], STR("null")); /* so that the next one is reported */
     }
     for (size_t i = 0; i < n; i++) {
         map_drop(given, missing[i]);
@@ -339,7 +339,7 @@ void outlook_nodes(struct outlook *o)
         if (outlook_is_named(o->opt->happened, *name))
             outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, *name,
                            WORDS(o, "node '%s' cannot have happened and run again: give one of them", *name));
-    check_named(o, "retry", o->opt->retry); /* first: who mistyped a name is told that, not what is open */
+    check_named(o, "retry", o->opt->retry); /* first: a mistyped name is reported, not what is open */
     check_named(o, "happened", o->opt->happened);
     check_tasks(o, &pos->active);
     check_tasks(o, &pos->ready);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of nodes that have changed. A session knows what its nodes were called, the graph what they are called now, and
- * people may say either: so everything is told by the names of the graph, whichever name was given.
+ * people may say either: so everything is reported by the names of the graph, whichever name was given.
  */
 #include "base/nearest.h"
 #include "graph/resume.h"

@@ -2,7 +2,7 @@
 /*
  * Names and signs that mean nothing here. An agent whose tool is misspelt would run and be paid for without it; a name that
  * nobody gives is nil in Lua and no error, so a condition with one is never taken and nobody says why. And who writes
- * the signs of another language is told what they are in Lua.
+ * the signs of another language gets those of Lua in the error.
  */
 #include "agent/tool.h"
 #include "base/map.h"

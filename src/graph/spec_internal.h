@@ -43,7 +43,7 @@ struct spec_place {
 
 enum spec_severity { SPEC_PROBLEM, SPEC_WARNING };
 
-/* Tells and counts. `hint` may be "". */
+/* Reports and counts. `hint` may be "". */
 void spec_say(struct spec_parser *p, enum spec_severity severity, const char *path, const char *hint, const char *fmt,
               ...) __attribute__((format(printf, 5, 6)));
 void spec_say_at(struct spec_parser *p, const struct spec_place *at, const char *hint, const char *fmt, ...)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From JSON to a graph, by the table of keys. Nothing stops at the first fault: what is wrong is told with its place and
+ * From JSON to a graph, by the table of keys. It does not stop at the first fault: each is reported with its place and
  * left at its default, so that one look shows everything there is to mend. What text can make us allocate is bounded
  * before: bytes, depth, counts.
  */

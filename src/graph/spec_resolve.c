@@ -227,7 +227,7 @@ void spec_finish_node(struct spec_parser *p, struct spec_node *n, const struct j
     n->json = v;
     n->index = n->otherwise_index = SPEC_NONE;
     if (!str_eq(json_get_text(&p->spec->arena, v, STR("type")), str_from(spec_node_words[n->type])))
-        return; /* it has none that is known: that is told, and nothing follows from it */
+        return; /* it has no known one: that is reported, and nothing follows from it */
     if (!is_given(v, "effect"))
         n->effect = effects[n->type];
     if (!is_given(v, "retries"))
@@ -278,9 +278,9 @@ static size_t find_node(struct spec_parser *p, const struct spec_graph *g, const
     uintptr_t at = id.len ? (uintptr_t)map_get(ids, id) : 0; /* index + 1: a map gives NULL for what it has not */
     const char **words;
 
-    if (at || id.len == 0 || g->nodes.n == 0) /* no nodes at all: that is told */
+    if (at || id.len == 0 || g->nodes.n == 0) /* no nodes at all: that is reported */
         return at ? at - 1 : SPEC_NONE;
-    if (p->spec->problems >= SPEC_MAX_PROBLEMS) { /* nobody hears the hint */
+    if (p->spec->problems >= SPEC_MAX_PROBLEMS) { /* nobody gets the hint */
         p->spec->problems++;
         return SPEC_NONE;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One value of a graph's JSON by its row in the table: checked, and put where the row says. A value that is wrong is told
+ * One value of a graph's JSON by its row in the table: checked, and put where the row says. A wrong value is reported
  * and leaves its default, so that the checks behind can still look at everything else.
  */
 #include <inttypes.h>

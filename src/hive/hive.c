@@ -167,7 +167,7 @@ static bool has_edge(struct hive *h, struct str from, struct str to)
     return false;
 }
 
-/* "<pause>_resume" is where it goes on after an answer, which is an edge here. */
+/* "<pause>_resume" is where it continues after an answer, which is an edge here. */
 static bool is_resume(struct hive *h, struct str name)
 {
     size_t tail = sizeof("_resume") - 1, cut = name.len > tail ? name.len - tail : 0;
@@ -360,7 +360,7 @@ static void put_edges(struct hive *h)
     for (const struct json *n = hive_items(h->graph, "nodes"); n; n = n->next) {
         struct str id = hive_text(h, n, "id"), to;
 
-        /* entry_points has "<pause>_resume": where it goes on after the answer. */
+        /* entry_points has "<pause>_resume": where it continues after the answer. */
         to = hive_text(h, json_get(h->graph, STR("entry_points")), arena_printf(&h->arena, "%.*s_resume", STR_ARG(id)));
         if (pauses(h, n))
             put_plain_edge(h, hive_id(h, id), pause_id(h, id));

@@ -366,7 +366,7 @@ static bool serve_socket(struct websocket *ws, bool readable)
     if (ws->leaving)
         return leave_socket(ws);
     if (readable)
-        (void)wslay.event_recv(ws->context); /* one that broke the rules is told by which frame; `broken` is the rest */
+        (void)wslay.event_recv(ws->context); /* an invalid frame is answered with the reason; `broken` is the rest */
     take_outgoing(ws);
     if (ws->broken || wslay.event_send(ws->context) != 0)
         return false;

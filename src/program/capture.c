@@ -104,7 +104,7 @@ struct times {
 static void ask_to_end(struct capture *c, struct times *t, int number, int64_t grace_ms)
 {
     proc_signal(c->proc, number);
-    proc_signal(c->proc, SIGCONT); /* one that is stopped would not hear it */
+    proc_signal(c->proc, SIGCONT); /* a stopped one would not receive it */
     t->kill_at = t->kill_at ? t->kill_at : monotonic_ms() + grace_ms;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Why a process: the kernel says "no child is left" (ECHILD) and gives orphans to a subreaper per process, not per run. With
- * the run's own process in that place, two runs of one process could not be told apart, and a run that is killed could not
- * end what its programs had started. The guard can do both, because it is nothing but a parent.
+ * the run's own process in that place, two runs of one process could not be distinguished, and a run that is killed
+ * could not end what its programs had started. The guard can do both, because it is nothing but a parent.
  *
  *   run                                       guard                                   program
  *   guard_start ── request, descriptors ────► fork ─────────────────────────────────► at its gate
@@ -29,7 +29,7 @@
 #include "program/tree.h"
 
 #define ANSWER_MS 1000 /* no answer meanwhile counts as: not empty */
-#define END_MS 5000    /* a process that the kernel does not let go of is left to the guard */
+#define END_MS 5000    /* a process that the kernel does not end is left to the guard */
 
 /* Signals are blocked, by the thread that holds the lock of births. 0, or an errno. */
 static int make_guard(struct guard *g)

@@ -35,7 +35,7 @@ struct program {
 static struct program programs[PROGRAMS_MAX];
 static size_t n_programs;
 
-/* A run that does not listen must not hold us: it hears no more of this program then, and takes it for lost. */
+/* A run that does not read must not block us: it gets no more of this program then, and takes it for lost. */
 static void tell_run(int report, enum guard_word word, int value, int pidfd)
 {
     const struct report r = {word, value};

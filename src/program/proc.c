@@ -281,7 +281,7 @@ enum tide_code proc_open(struct proc *p, const char *const *messages, struct tid
     char bytes[GATE_BYTES];
     size_t len = 0;
 
-    INVARIANT(p->pid > 1 && p->gate >= 0); /* it is held, and let go once */
+    INVARIANT(p->pid > 1 && p->gate >= 0); /* it is held, and released once */
     for (size_t i = 0; i < PROC_SLOTS; i++) {
         const char *text = messages && messages[i] ? messages[i] : "";
 

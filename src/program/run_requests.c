@@ -17,7 +17,7 @@ static const char *text_of(struct request *r, const char *key)
     return v && v->type == JSON_STRING ? arena_dup(&r->arena, json_text(&r->arena, v)).ptr : NULL;
 }
 
-/* The number of a word that was sent; false: it is not one, and the error says so. */
+/* The number of a word that was sent; false: it is not one, see the error. */
 static bool word_of(struct request *r, const char *key, int (*from)(const char *word), int absent, int *ret)
 {
     const char *word = text_of(r, key);
@@ -126,7 +126,7 @@ static void reply_answer(struct request *r, struct tide_step_answer *answer)
     tide_text_done(&answer->result);
 }
 
-/* The start is on disk before anyone hears of it. */
+/* The start is on disk before it is reported. */
 static enum tide_code begin_step(struct request *r, int64_t pid)
 {
     int64_t start = json_get_int(r->json, STR("pid_start"), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections. Each is one process of ours inside the run; when it goes away with a step under way, that step was killed, and the
- * log says so.
+ * log has it.
  *
  * A request stays in its reader until it is answered (run_requests.c): one that is held costs nothing but the look whether it still is.
  */

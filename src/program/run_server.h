@@ -34,7 +34,7 @@ struct run_server {
     size_t n_conns;
     const struct conn *waiter; /* whose wait is held until the steps have ended */
     bool closing;              /* the program is being ended: nothing new begins */
-    bool lost;                 /* the lease is: `err` says so */
+    bool lost;                 /* the lease is: see `err` */
     struct tide_err err;
     struct park park;
     char failed_step[STEP_NAME_SIZE]; /* the last step that ended, when it did not succeed; "": it did */

@@ -27,7 +27,7 @@
 #define TICK_MS 50
 #define CANCEL_GRACE_MS 1200 /* who cancels waits for two seconds, then takes the lease */
 #define TICK_ENDING_MS 5
-#define GIVE_UP_MS 5000 /* after killing: a process that the kernel does not let go of is left to it */
+#define GIVE_UP_MS 5000 /* after killing: a process that the kernel does not end is left to it */
 #define FIELDS_MAX ((size_t)1 << 20)
 
 enum { AT_SIGNALS, AT_CHILD, AT_OUT, AT_ERR, AT_SERVER };
@@ -120,7 +120,7 @@ static void stop_program(struct supervisor *s, enum stop why, int number)
     s->server.closing = true;
     s->kill_at = monotonic_ms() + (why == STOP_LOST ? 0 : why == STOP_CANCEL ? CANCEL_GRACE_MS : PROC_GRACE_MS);
     proc_signal(&s->child, number);
-    proc_signal(&s->child, SIGCONT); /* one that is stopped would not hear it */
+    proc_signal(&s->child, SIGCONT); /* a stopped one would not receive it */
     if (why == STOP_LEFT || why == STOP_LOST)
         guard_signal(&s->guard, number);
 }

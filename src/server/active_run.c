@@ -111,7 +111,7 @@ static void publish_event(struct active *a, const struct streamed_event *event)
     feed_publish(a->runner->feed, FEED_TEXT, a->id, buf_view(&json));
 }
 
-/* The store cannot be written. What runs pauses until it can; what has not begun is refused: the caller that asked is told, and asks again. */
+/* The store cannot be written. What runs pauses until it can; what has not begun is refused, and the client retries. */
 static void on_held(struct active *a)
 {
     struct tide_err err = {0};

@@ -132,7 +132,7 @@ static enum tide_code append_event(struct call *c, struct tide_err *err)
 /* ---- checkpoints ---- */
 
 static const struct field checkpoint_body[] = {
-    {.name = "description", .type = FIELD_TEXT, .help = "what it stands for"},
+    {.name = "description", .type = FIELD_TEXT, .help = "a description for people"},
     {.name = NULL},
 };
 
@@ -164,7 +164,7 @@ static enum tide_code delete_checkpoint(struct call *c, struct tide_err *err)
 }
 
 static const struct field prune_body[] = {
-    {.name = "keep", .type = FIELD_INT, .help = "how many of the newest stay [10]"},
+    {.name = "keep", .type = FIELD_INT, .help = "keep this number of the newest [10]"},
     {.name = "clean_only", .type = FIELD_BOOL, .help = "also delete those that are not clean"},
     {.name = NULL},
 };
@@ -189,9 +189,11 @@ static const struct field rollback_body[] = {
     {.name = "reason", .type = FIELD_TEXT, .help = "for the log"},
     {.name = "reuse_effects",
      .type = FIELD_BOOL,
-     .help = "finished effects answer from the log when they are asked for again"},
-    {.name = "redo_effects", .type = FIELD_BOOL, .help = "they may run again"},
-    {.name = "dry_run", .type = FIELD_BOOL, .help = "only what it would undo, or why it would be refused"},
+     .help = "use recorded results of finished effects instead of running them again"},
+    {.name = "redo_effects", .type = FIELD_BOOL, .help = "finished effects may run again"},
+    {.name = "dry_run",
+     .type = FIELD_BOOL,
+     .help = "show what it would undo, or why it would be refused; write nothing"},
     {.name = NULL},
 };
 
@@ -237,8 +239,8 @@ static enum tide_code rollback_session(struct call *c, struct tide_err *err)
 
 static const struct field fork_body[] = {
     {.name = "at", .type = FIELD_POSITION, .help = "a seq or a checkpoint [its end]"},
-    {.name = "session_id", .type = FIELD_ID, .help = "of the fork; one is made when none is given"},
-    {.name = "title", .type = FIELD_TEXT, .help = "of the fork"},
+    {.name = "session_id", .type = FIELD_ID, .help = "the id of the fork [a new one]"},
+    {.name = "title", .type = FIELD_TEXT, .help = "the title of the fork"},
     {.name = NULL},
 };
 
@@ -365,28 +367,31 @@ static enum tide_code trust_session(struct call *c, struct tide_err *err)
 
 #define ONE "/sessions/{id}"
 const struct route change_routes[] = {
-    {HTTP_DELETE, ONE, "session.delete", SCOPE_ADMIN, delete_session, "delete it for good", .answer = &shape_deleted},
+    {HTTP_DELETE, ONE, "session.delete", SCOPE_ADMIN, delete_session, "delete a session permanently",
+     .answer = &shape_deleted},
     {HTTP_POST, ONE "/events", "event.append", SCOPE_WRITE, append_event,
-     "append an event; it is on disk when this answers", .body = append_body, .answer = &shape_appended, .status = 201},
-    {HTTP_POST, ONE "/checkpoints", "checkpoint.create", SCOPE_WRITE, checkpoint, "mark the state as of now",
-     .body = checkpoint_body, .answer = &shape_saved, .status = 201},
+     "append an event; the answer comes when it is on disk", .body = append_body, .answer = &shape_appended,
+     .status = 201},
+    {HTTP_POST, ONE "/checkpoints", "checkpoint.create", SCOPE_WRITE, checkpoint,
+     "create a checkpoint of the current state", .body = checkpoint_body, .answer = &shape_saved, .status = 201},
     {HTTP_DELETE, ONE "/checkpoints/{checkpoint}", "checkpoint.delete", SCOPE_WRITE, delete_checkpoint,
      "delete a checkpoint", .status = 204},
     {HTTP_POST, ONE "/prune", "checkpoint.prune", SCOPE_WRITE, prune_checkpoints,
      "delete all but the newest checkpoints", .body = prune_body, .answer = &shape_pruned},
-    {HTTP_POST, ONE "/rollback", "session.rollback", SCOPE_WRITE, rollback_session, "make its content what it was",
-     .body = rollback_body, .answer = &shape_rolled_back},
-    {HTTP_POST, ONE "/fork", "session.fork", SCOPE_WRITE, fork_session, "begin another session with this one's past",
-     .body = fork_body, .answer = &shape_forked, .status = 201},
-    {HTTP_POST, ONE "/cancel", "session.cancel", SCOPE_WRITE, cancel_session, "cancel its run, in any process",
-     .body = cancel_body, .answer = &shape_cancelled},
-    {HTTP_GET, ONE "/queue", "queue.list", SCOPE_READ, list_queue, "messages that no run has taken yet",
+    {HTTP_POST, ONE "/rollback", "session.rollback", SCOPE_WRITE, rollback_session,
+     "roll a session back to an earlier event", .body = rollback_body, .answer = &shape_rolled_back},
+    {HTTP_POST, ONE "/fork", "session.fork", SCOPE_WRITE, fork_session,
+     "fork a session: create another one that shares its past", .body = fork_body, .answer = &shape_forked,
+     .status = 201},
+    {HTTP_POST, ONE "/cancel", "session.cancel", SCOPE_WRITE, cancel_session,
+     "cancel the run of a session, in any process", .body = cancel_body, .answer = &shape_cancelled},
+    {HTTP_GET, ONE "/queue", "queue.list", SCOPE_READ, list_queue, "list messages that no run has taken yet",
      .answer = &shape_message_page},
     {HTTP_DELETE, ONE "/queue/{queue}", "queue.withdraw", SCOPE_WRITE, withdraw_message, "withdraw a message",
      .status = 204},
-    {HTTP_GET, ONE "/trust", "trust.show", SCOPE_READ, show_trust, "what would run, if a person trusted it",
+    {HTTP_GET, ONE "/trust", "trust.show", SCOPE_READ, show_trust, "show what would run if a session were trusted",
      .answer = &shape_trust},
-    {HTTP_POST, ONE "/trust", "trust.give", SCOPE_ADMIN, trust_session, "trust it as GET showed it", .body = trust_body,
-     .answer = &shape_trust},
+    {HTTP_POST, ONE "/trust", "trust.give", SCOPE_ADMIN, trust_session, "trust a session, as GET showed it",
+     .body = trust_body, .answer = &shape_trust},
     {.method = 0},
 };

@@ -22,19 +22,19 @@ static const struct field create_body[] = {
      .type = FIELD_WORD,
      .help = "what runs in it [log: events alone]; all but log need the scope run",
      .words = "log chat program graph"},
-    {.name = "session_id", .type = FIELD_ID, .help = "its id; one is made when none is given"},
+    {.name = "session_id", .type = FIELD_ID, .help = "its id [a new one]"},
     {.name = "title", .type = FIELD_TEXT, .help = "for people"},
     {.name = "agent", .type = FIELD_TEXT, .help = "of a log or a chat: the name of what runs in it"},
     {.name = "agent_id", .type = FIELD_TEXT, .help = "which agent of that name"},
     {.name = "task_id", .type = FIELD_TEXT, .help = "the task that it works on"},
     {.name = "metadata", .type = FIELD_OBJECT, .help = "further data to store with it"},
-    {.name = "prompt", .type = FIELD_TEXT, .help = "of a chat: the first message; on disk when this answers"},
+    {.name = "prompt", .type = FIELD_TEXT, .help = "of a chat: the first message; on disk when the answer comes"},
     {.name = "model", .type = FIELD_TEXT, .help = "of a chat: the model [as configured]"},
     {.name = "working_dir",
      .type = FIELD_TEXT,
-     .help = "of a chat or a graph: a directory beneath server_working_roots [the first of them]"},
+     .help = "of a chat or a graph: a directory below server_working_roots [the first of them]"},
     {.name = "program", .type = FIELD_ID, .help = "of a program: its name in server_programs; it is started"},
-    {.name = "graph", .type = FIELD_TEXT, .help = "of a graph: its file, beneath server_graph_roots; it is started"},
+    {.name = "graph", .type = FIELD_TEXT, .help = "of a graph: its file, below server_graph_roots; it is started"},
     {.name = "graph_digest",
      .type = FIELD_TEXT,
      .help = "of a graph: the digest of one that was uploaded; needs the scope admin"},
@@ -231,7 +231,7 @@ static enum tide_code create_program(struct call *c, struct tide_err *err)
     return set_memory(c, c->session, err) ? drop_made(c, err) : start_made(c, &order, err);
 }
 
-/* Who asks is told at once that the store cannot be written. */
+/* The client gets the error of a store that cannot be written at once. */
 static int give_up(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     (void)arg;
@@ -325,7 +325,7 @@ static const struct field run_body[] = {
     {.name = "prompt", .type = FIELD_TEXT, .help = "of a chat: the message that it answers"},
     {.name = "program", .type = FIELD_ID, .help = "of a program: its name in server_programs [the session's agent]"},
     {.name = "new_run", .type = FIELD_BOOL, .help = "of a program: also when the last run is unfinished"},
-    {.name = "graph", .type = FIELD_TEXT, .help = "of a graph: its file, beneath server_graph_roots"},
+    {.name = "graph", .type = FIELD_TEXT, .help = "of a graph: its file, below server_graph_roots"},
     {.name = "graph_digest",
      .type = FIELD_TEXT,
      .help = "of a graph: the digest of one that was uploaded; needs the scope admin"},
@@ -518,12 +518,12 @@ static enum tide_code run_stored(struct call *c, struct tide_err *err)
 }
 
 static const struct field run_stored_body[] = {
-    {.name = "session_id", .type = FIELD_ID, .help = "the id of its session; one is made when none is given"},
+    {.name = "session_id", .type = FIELD_ID, .help = "the id of its session [a new one]"},
     {.name = "title", .type = FIELD_TEXT, .help = "for people"},
     {.name = "agent_id", .type = FIELD_TEXT, .help = "which agent"},
     {.name = "task_id", .type = FIELD_TEXT, .help = "the task that it works on"},
     {.name = "metadata", .type = FIELD_OBJECT, .help = "further data to store with it"},
-    {.name = "working_dir", .type = FIELD_TEXT, .help = "a directory beneath server_working_roots [the first of them]"},
+    {.name = "working_dir", .type = FIELD_TEXT, .help = "a directory below server_working_roots [the first of them]"},
     {.name = "set", .type = FIELD_OBJECT, .help = "values of its memory"},
     {.name = NULL},
 };
@@ -544,20 +544,20 @@ static enum tide_code show_startable(struct call *c, struct tide_err *err)
 
 const struct route create_routes[] = {
     {HTTP_POST, "/sessions", "session.create", SCOPE_WRITE, create_session,
-     "make a session, and start what the settings name; it is on disk when this answers", .body = create_body,
+     "create a session, and start what the request names; the answer comes when it is on disk", .body = create_body,
      .answer = &shape_started, .status = 201},
-    {HTTP_PATCH, ONE, "session.update", SCOPE_WRITE, update_session, "change its title, agent, task or metadata",
-     .body = update_body, .answer = &shape_appended},
-    {HTTP_POST, ONE "/runs", "run.start", SCOPE_RUN, start_session, "start its next run, as the settings name it",
-     .body = run_body, .answer = &shape_started, .status = 202},
-    {HTTP_GET, ONE "/runs", "run.list", SCOPE_READ, list_runs, "its runs, oldest first", runs_query,
+    {HTTP_PATCH, ONE, "session.update", SCOPE_WRITE, update_session,
+     "change the title, agent, task or metadata of a session", .body = update_body, .answer = &shape_appended},
+    {HTTP_POST, ONE "/runs", "run.start", SCOPE_RUN, start_session, "start the next run of a session", .body = run_body,
+     .answer = &shape_started, .status = 202},
+    {HTTP_GET, ONE "/runs", "run.list", SCOPE_READ, list_runs, "list the runs of a session, oldest first", runs_query,
      .answer = &shape_runs},
-    {HTTP_GET, ONE "/runs/{run}", "run.get", SCOPE_READ, show_run, "one of its runs", .answer = &shape_run_row},
-    {HTTP_POST, ONE "/runs/{run}/cancel", "run.cancel", SCOPE_WRITE, cancel_run, "end this run, if it is the latest",
+    {HTTP_GET, ONE "/runs/{run}", "run.get", SCOPE_READ, show_run, "show a run of a session", .answer = &shape_run_row},
+    {HTTP_POST, ONE "/runs/{run}/cancel", "run.cancel", SCOPE_WRITE, cancel_run, "cancel this run, if it is the latest",
      .body = cancel_body, .answer = &shape_cancelled},
     {HTTP_POST, "/graphs/{digest}/run", "graph.run", SCOPE_ADMIN, run_stored, "run a graph that was uploaded",
      .body = run_stored_body, .answer = &shape_started, .status = 201},
-    {HTTP_GET, "/startable", "store.startable", SCOPE_READ, show_startable, "what requests may start",
+    {HTTP_GET, "/startable", "store.startable", SCOPE_READ, show_startable, "list what requests may start",
      .answer = &shape_startable},
     {.method = 0},
 };

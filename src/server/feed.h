@@ -53,8 +53,7 @@ struct follower_face {
     bool (*send)(void *arg, const struct feed_item *item); /* false: it wants nothing more */
     bool (*has_room)(void *arg);                           /* else nothing is sent */
     void (*dropped)(void *arg, enum feed_end why);         /* the last call */
-    size_t (*pending)(
-        void *arg); /* bytes on their way to it, so that a slow one is told from a dead one; may be NULL */
+    size_t (*pending)(void *arg); /* bytes on their way to it, to distinguish a slow one from a dead one; may be NULL */
 };
 
 enum follow_flags {

@@ -101,7 +101,7 @@ static const struct field diff_body[] = {
     {.name = "after_digest", .type = FIELD_TEXT, .help = "the digest of one that was uploaded, instead"},
     {.name = "live",
      .type = FIELD_BOOL,
-     .help = "also which unfinished sessions could continue with the other version"},
+     .help = "also list unfinished sessions that could continue with the other version"},
     {.name = NULL},
 };
 
@@ -160,15 +160,15 @@ static enum tide_code show_view(struct call *c, struct tide_err *err)
 const struct route graph_routes[] = {
     {HTTP_POST, "/graphs", "graph.upload", SCOPE_ADMIN, upload_graph, "store a graph, under its digest",
      .body = graph_body, .answer = &shape_graph_stored, .status = 201},
-    {HTTP_POST, "/graphs/check", "graph.check", SCOPE_READ, check_graph, "everything that is wrong with a graph",
+    {HTTP_POST, "/graphs/check", "graph.check", SCOPE_READ, check_graph, "check a graph: list all its problems",
      .body = graph_body, .answer = &shape_graph_check},
-    {HTTP_POST, "/graphs/diff", "graph.diff", SCOPE_READ, diff, "two versions of a graph, node by node",
+    {HTTP_POST, "/graphs/diff", "graph.diff", SCOPE_READ, diff, "compare two versions of a graph, node by node",
      .body = diff_body, .answer = &shape_graph_diff},
-    {HTTP_GET, "/graphs", "graph.list", SCOPE_READ, list_graphs, "graphs that were uploaded, newest first",
+    {HTTP_GET, "/graphs", "graph.list", SCOPE_READ, list_graphs, "list uploaded graphs, newest first",
      .answer = &shape_stored_graphs},
-    {HTTP_GET, "/graphs/{digest}", "graph.get", SCOPE_READ, show_graph, "one of them, as it is stored with a run",
-     .type = "application/json"},
+    {HTTP_GET, "/graphs/{digest}", "graph.get", SCOPE_READ, show_graph,
+     "show an uploaded graph, as it is stored with a run", .type = "application/json"},
     {HTTP_GET, "/sessions/{id}/graph", "session.graph", SCOPE_READ, show_view,
-     "the graph that it runs, and where that stands", view_query, .answer = &shape_graph_view},
+     "show the graph that a session runs, and the state of its nodes", view_query, .answer = &shape_graph_view},
     {.method = 0},
 };

@@ -6,9 +6,10 @@
  *   {"id":…,"digest":…,"at":MS,"status":N,"type":…,"location":…,"etag":…,"body":…}   answered
  *   {"id":…,"at":0}                                          forgotten: it was refused
  *
- * A line that was cut by a crash is left out: nobody was told of it. Of a line only its place is kept in memory. Lines are synced
- * by the request that waits first, for all that wait. The file is written anew when it is opened, when most of it is old, and when a sync has
- * failed: what was written since the last good one may be lost, whatever a read shows. Until that is done no key is taken.
+ * A line that was cut by a crash is left out: it was not acknowledged. Of a line only its place is kept in memory.
+ * Lines are synced by the request that waits first, for all that wait. The file is written anew when it is opened, when
+ * most of it is old, and when a sync has failed: what was written since the last good one may be lost, whatever a read
+ * shows. Until that is done no key is taken.
  */
 #include "server/idempotency.h"
 
@@ -108,7 +109,7 @@ static enum tide_code write_line(struct idempotency *i, struct str line, off_t *
     return TIDE_OK;
 }
 
-/* What is written now. With mu held, which is let go meanwhile. */
+/* What is written now. With mu held, which is released meanwhile. */
 static enum tide_code sync_lines(struct idempotency *i, struct tide_err *err)
 {
     uint64_t want = i->written;
@@ -510,7 +511,7 @@ void idempotency_end(struct idempotency *i, struct call *c, int status, const ch
         e->stage = STAGE_BEGUN; /* nobody knows what became of it: the log is asked when it is repeated */
     else if (e && status >= 400)
         forget_entry(i, c);
-    else if (e && keep_answer(i, c, e, &answer, &err)) { /* the event of the request tells it, then */
+    else if (e && keep_answer(i, c, e, &answer, &err)) { /* then the event of the request has it */
         e->stage = STAGE_BEGUN;
         log_write(TIDE_LOG_WARN, "an answer could not be kept", log_text("error", err.msg));
     }

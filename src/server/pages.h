@@ -20,7 +20,7 @@ struct message_page {
 
 extern const struct shape shape_session_page, shape_event_page, shape_message_page;
 
-/* Answers with a page, unless its rows could not be read: `code` says so when they were written. */
+/* Answers with a page, unless its rows could not be read: `code` is the result of writing them. */
 enum tide_code call_reply_page(struct call *c, const struct shape *shape, const void *page, const enum tide_code *code)
     MUST_CHECK;
 /*

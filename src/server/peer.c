@@ -182,10 +182,13 @@ static void answer_request(struct call *c, int status, const char *type, struct 
 
 static const struct field message_fields[] = {
     {.name = "id", .type = FIELD_ANY, .help = "any value; the answer has the same id", .required = true},
-    {.name = "type", .type = FIELD_WORD, .help = "what it is", .required = true, .words = "request"},
-    {.name = "action", .type = FIELD_TEXT, .help = "what is asked for", .required = true},
-    {.name = "payload", .type = FIELD_OBJECT, .help = "with what"},
-    {.name = "timestamp", .type = FIELD_TEXT, .help = "when it was asked"},
+    {.name = "type", .type = FIELD_WORD, .help = "the type of the message", .required = true, .words = "request"},
+    {.name = "action",
+     .type = FIELD_TEXT,
+     .help = "the operationId of a route, or subscribe, unsubscribe, ping",
+     .required = true},
+    {.name = "payload", .type = FIELD_OBJECT, .help = "the parameters of the action"},
+    {.name = "timestamp", .type = FIELD_TEXT, .help = "when it was sent"},
     {.name = "if_match", .type = FIELD_INT, .help = "the last seq that the client knows"},
     {.name = "idempotency_key", .type = FIELD_TEXT, .help = "the same for each try of the same request"},
     {.name = NULL},
@@ -206,7 +209,7 @@ static enum tide_code take_id(struct request *r, const struct json *id, struct t
     return TIDE_OK;
 }
 
-static const struct json *given(const struct json *message, const char *name)
+static const struct json *given_member(const struct json *message, const char *name)
 {
     const struct json *m = json_get(message, str_from(name));
 
@@ -216,17 +219,17 @@ static const struct json *given(const struct json *message, const char *name)
 static enum tide_code take_message(struct request *r, const struct json *v, struct tide_err *err)
 {
     struct call *c = &r->call;
-    const struct json *key = given(v, "idempotency_key"), *seq = given(v, "if_match");
+    const struct json *key = given_member(v, "idempotency_key"), *seq = given_member(v, "if_match");
 
     if (v->type != JSON_OBJECT)
         return tide_fail(err, TIDE_INVALID, "a message must be a JSON object");
     if (take_id(r, json_get(v, STR("id")), err) || call_check_members(c, message_fields, v, err))
         return err->code;
     for (const struct field *f = message_fields; f->name; f++)
-        if (f->required && !given(v, f->name))
+        if (f->required && !given_member(v, f->name))
             return refuse_member(err, f->name, "is missing in the message");
-    r->action = json_text(&r->arena, given(v, "action"));
-    c->body = given(v, "payload");
+    r->action = json_text(&r->arena, given_member(v, "action"));
+    c->body = given_member(v, "payload");
     if (key)
         c->idempotency_key = json_text(&r->arena, key);
     if (seq)

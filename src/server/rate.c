@@ -39,7 +39,7 @@ void rate_free(struct rate *r)
 }
 
 /* With mu held. */
-static struct bucket *filled(struct rate *r, struct str key)
+static struct bucket *filled_bucket(struct rate *r, struct str key)
 {
     unsigned char hash[crypto_shorthash_BYTES];
     int64_t now = monotonic_ms();
@@ -62,7 +62,7 @@ bool rate_take(struct rate *r, struct str key)
     if (!r->per_second)
         return true;
     pthread_mutex_lock(&r->mu);
-    b = filled(r, key);
+    b = filled_bucket(r, key);
     ok = b->left >= WHOLE;
     if (ok)
         b->left -= WHOLE;

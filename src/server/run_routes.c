@@ -185,9 +185,9 @@ static enum tide_code send_to_session(struct call *c, struct tide_err *err)
 
 #define ANSWER_FIELDS                                                                                                  \
     {.name = "input", .type = FIELD_ANY, .help = "an answer to what it waits for"},                                    \
-        {.name = "kind", .type = FIELD_TEXT, .help = "of the wait, as `next` has it: it changes nothing"},             \
+        {.name = "kind", .type = FIELD_TEXT, .help = "of the wait, as `next` has it; ignored"},                        \
         {.name = "token", .type = FIELD_TEXT, .help = "the token of the wait"},                                        \
-        {.name = "reason", .type = FIELD_TEXT, .help = "for a yes or a no: it is stored with the answer"},             \
+        {.name = "reason", .type = FIELD_TEXT, .help = "why it was approved or denied: stored with the answer"},       \
     {                                                                                                                  \
         .name = "wait", .type = FIELD_BOOL, .help = WAIT_HELP                                                          \
     }
@@ -208,17 +208,22 @@ static const struct field resume_body[] = {
     {.name = "now", .type = FIELD_BOOL, .help = "of a program: end a sleep before it is due"},
     {.name = "accept_change",
      .type = FIELD_BOOL,
-     .help = "of a program: recorded results answer although the arguments changed"},
-    {.name = "checkpoint", .type = FIELD_TEXT, .help = "of a graph: go back to it first"},
-    {.name = "fallback", .type = FIELD_BOOL, .help = "of a graph: else the newest checkpoint that can be used"},
-    {.name = "reuse_effects", .type = FIELD_BOOL, .help = "with checkpoint: recorded effects answer"},
-    {.name = "redo_effects", .type = FIELD_BOOL, .help = "with checkpoint: they may run again"},
-    {.name = "set", .type = FIELD_OBJECT, .help = "of a graph: keys of its memory"},
-    {.name = "dry_run", .type = FIELD_BOOL, .help = "only what it would do, and every obstacle; nothing is written"},
+     .help = "of a program: use recorded results although the arguments changed"},
+    {.name = "checkpoint", .type = FIELD_TEXT, .help = "of a graph: resume from this checkpoint"},
+    {.name = "fallback",
+     .type = FIELD_BOOL,
+     .help = "of a graph: otherwise resume from the newest checkpoint that can be used"},
+    {.name = "reuse_effects",
+     .type = FIELD_BOOL,
+     .help = "with checkpoint: use recorded results of effects instead of running them again"},
+    {.name = "redo_effects", .type = FIELD_BOOL, .help = "with checkpoint: effects may run again"},
+    {.name = "set", .type = FIELD_OBJECT, .help = "of a graph: values of its memory"},
+    {.name = "dry_run", .type = FIELD_BOOL, .help = "show what it would do, and every obstacle; write nothing"},
     {.name = NULL},
 };
 
-/* The caller that may write may not answer by that, unless the token of the wait says so; and the caller that may answer does nothing else. */
+/* The scope write does not allow an answer, unless the token of the wait is given; and the scope answer allows nothing
+ * else. */
 static enum tide_code may_answer(struct call *c, tide_session *session, const struct order *o, struct tide_err *err)
 {
     if (!o->input && !(c->caller.scopes & SCOPE_WRITE))
@@ -353,9 +358,9 @@ const struct route run_routes[] = {
      "send a message: the run continues with it, or it is queued for the process that runs the session",
      .body = message_body, .answer = &shape_accepted, .status = 202},
     {HTTP_POST, ONE "/resume", "session.resume", SCOPE_WRITE, resume_by_request,
-     "continue what was interrupted, failed or waits", .body = resume_body, .answer = &shape_accepted, .status = 202,
-     .dry_run = &shape_plan},
-    {HTTP_POST, ONE "/answer", "session.answer", SCOPE_ANSWER, resume_by_request, "answer what it waits for",
+     "resume a session that was interrupted, failed or waits", .body = resume_body, .answer = &shape_accepted,
+     .status = 202, .dry_run = &shape_plan},
+    {HTTP_POST, ONE "/answer", "session.answer", SCOPE_ANSWER, resume_by_request, "answer the wait of a session",
      .body = answer_body, .answer = &shape_accepted, .status = 202},
     {.method = 0},
 };

@@ -7,7 +7,7 @@
 #include "server/runner.h"
 
 #define MESSAGES_MAX 10 /* that wait in the queue of a session */
-#define WAIT_HELP "answer when it waits or has ended, with the token of its wait, for who has the scope answer"
+#define WAIT_HELP "answer when it waits or has ended; with the scope answer, include the token of its wait"
 
 /* A begun_fn with the call: its first parameter is the session. */
 void answer_begun(void *arg, const struct begun *begun, const struct tide_err *err);

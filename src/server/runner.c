@@ -138,7 +138,7 @@ static void end_turn(struct runner *r, struct fair_turn *turn, struct active *a,
     if (!a)
         return;
     active_answer(a, NULL, err);
-    if (a->follower) /* it is told to go, and must not answer */
+    if (a->follower) /* it is stopped, and must not answer */
         follower_leave(r->feed, a->id, a->follower);
     active_release(a);
 }
@@ -148,7 +148,7 @@ static void begin_turn(struct runner *r, struct fair_turn *turn)
     struct tide_err err = {0};
     struct active *a = active_of_turn(r, turn, &err);
 
-    if (a && !err.code && active_is_awaited(a) && !a->until_parked) /* else the log tells it in the end */
+    if (a && !err.code && active_is_awaited(a) && !a->until_parked) /* else the end is in the log */
         (void)!active_watch_begin(a, &err);
     pthread_mutex_lock(&r->mu);
     if (a && !err.code)

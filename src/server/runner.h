@@ -66,7 +66,8 @@ struct order {
     bool fallback, reuse_effects, redo_effects;
 };
 
-/* Once it has begun on disk (or, until_parked, later): TIDE_OK, with the event that says so; or why it did not. Called once, from any thread. */
+/* Once it has begun on disk (or, until_parked, later): TIDE_OK, with the event that records it; or why it did not.
+ * Called once, from any thread. */
 struct begun {
     const char *kind; /* of the event: run.started, run.resumed, queue.added */
     int64_t seq;

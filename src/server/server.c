@@ -142,7 +142,7 @@ static bool check_body_type(struct http_request *q, const struct route *route)
                                                         : "the body must be application/json");
 }
 
-/* The caller that asks needs no token: the route says so. */
+/* A client needs no token if the route has that flag. */
 static bool is_open(struct http_request *q)
 {
     struct str params[ROUTE_PARAMS];
@@ -179,7 +179,7 @@ static bool begin_request(void *arg, struct http_request *q)
         !check_body_type(q, c->route))
         return false;
     if (c->route->flags & ROUTE_BYTES_IN)
-        (void)upload_begin(q); /* if it cannot, the route says so */
+        (void)upload_begin(q); /* if it cannot, the route returns the error */
     return true;
 }
 
@@ -287,7 +287,7 @@ const char *server_console_url(const struct server *s, struct arena *a)
     return console_is_there() ? listeners_page_url(&s->listeners, a) : NULL;
 }
 
-static void beat(void *arg)
+static void reset_beats(void *arg)
 {
     struct server *s = arg;
 
@@ -299,7 +299,7 @@ bool server_beat(struct server *s)
     if (s->beats)
         return false;
     s->beats = 1;
-    if (workers_post(s->workers, beat, s))
+    if (workers_post(s->workers, reset_beats, s))
         return true;
     s->beats = 0;
     return false;

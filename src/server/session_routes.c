@@ -28,7 +28,7 @@
 static const struct field list_query[] = {
     {.name = "status",
      .type = FIELD_TEXT,
-     .help = "only of this status or outcome; as graphs or task sessions call it, too"},
+     .help = "only of this status or outcome; also one of graphs or of task sessions"},
     {.name = "kind", .type = FIELD_WORD, .help = "only of this kind", .words = SHAPE_KINDS},
     {.name = "agent", .type = FIELD_TEXT, .help = "only of this agent (name or id)"},
     {.name = "task_id", .type = FIELD_TEXT, .help = "only of this task"},
@@ -40,7 +40,7 @@ static const struct field list_query[] = {
     {.name = "limit", .type = FIELD_INT, .help = "at most this number", .min = 1, .max = LIST_MAX},
     {.name = "look",
      .type = FIELD_INT,
-     .help = "look at so many sessions at most: the page may have fewer, and not be the last [all]",
+     .help = "read at most this number of sessions: the page may have fewer, and not be the last [all]",
      .min = 1},
     {.name = NULL},
 };
@@ -60,7 +60,7 @@ static enum tide_code list_sessions(struct call *c, struct tide_err *err)
 }
 
 static const struct field resolve_query[] = {
-    {.name = "prefix", .type = FIELD_TEXT, .help = "how its id begins", .required = true},
+    {.name = "prefix", .type = FIELD_TEXT, .help = "the beginning of its id", .required = true},
     {.name = NULL},
 };
 
@@ -77,8 +77,8 @@ static enum tide_code resolve_prefix(struct call *c, struct tide_err *err)
 /* ---- what waits for a person ---- */
 
 static const struct field inbox_query[] = {
-    {.name = "after", .type = FIELD_TEXT, .help = "continue behind this cursor"},
-    {.name = "limit", .type = FIELD_INT, .help = "at most so many [50]", .min = 1, .max = LIST_MAX},
+    {.name = "after", .type = FIELD_TEXT, .help = "only entries after this cursor"},
+    {.name = "limit", .type = FIELD_INT, .help = "at most this number [50]", .min = 1, .max = LIST_MAX},
     {.name = NULL},
 };
 
@@ -136,7 +136,7 @@ static enum tide_code show_session(struct call *c, struct tide_err *err)
 static const struct field page_query[] = {
     {.name = "limit",
      .type = FIELD_INT,
-     .help = "about so many entries of its transcript [50]",
+     .help = "about this number of entries of its transcript [50]",
      .min = 1,
      .max = LIST_MAX},
     {.name = NULL},
@@ -203,7 +203,7 @@ static enum tide_code show_usage(struct call *c, struct tide_err *err)
 }
 
 static const struct field series_query[] = {
-    {.name = "points", .type = FIELD_INT, .help = "at most so many [200]", .min = 1, .max = LIST_MAX},
+    {.name = "points", .type = FIELD_INT, .help = "at most this number [200]", .min = 1, .max = LIST_MAX},
     {.name = NULL},
 };
 
@@ -253,7 +253,7 @@ static const struct field log_query[] = {
     {.name = "before", .type = FIELD_INT, .help = "the last ones before this seq, in order"},
     {.name = "kinds",
      .type = FIELD_TEXT,
-     .help = "only events of these kinds, separated by commas; run. stands for all that begin so"},
+     .help = "only events of these kinds, separated by commas; run. means all that begin with it"},
     {.name = "text",
      .type = FIELD_TEXT,
      .help = "only events with each of these words in their kind or data, in upper or lower case"},
@@ -313,10 +313,10 @@ static enum tide_code show_log(struct call *c, struct tide_err *err)
 
 static const struct field transcript_query[] = {
     {.name = "before", .type = FIELD_INT, .help = "the last entries before this seq"},
-    {.name = "after", .type = FIELD_INT, .help = "the first entries behind this seq"},
+    {.name = "after", .type = FIELD_INT, .help = "the first entries after this seq"},
     {.name = "limit",
      .type = FIELD_INT,
-     .help = "about so many [50; all, where neither before nor after is given]",
+     .help = "about this number [50; all, if neither before nor after is given]",
      .min = 1,
      .max = LIST_MAX},
     {.name = NULL},
@@ -459,33 +459,33 @@ static enum tide_code inspect_session(struct call *c, struct tide_err *err)
 const struct route session_routes[] = {
     {HTTP_GET, "/sessions", "session.list", SCOPE_READ, list_sessions, "list sessions", list_query,
      .answer = &shape_session_page},
-    {HTTP_GET, "/resolve", "session.resolve", SCOPE_READ, resolve_prefix, "the one session whose id begins so",
-     resolve_query, .answer = &shape_resolved},
-    {HTTP_GET, "/inbox", "session.inbox", SCOPE_READ, show_inbox, "what waits for a person, oldest first", inbox_query,
-     .answer = &shape_inbox},
-    {HTTP_GET, "/sessions/{id}", "session.get", SCOPE_READ, show_session, "what a session is, and where it stands",
+    {HTTP_GET, "/resolve", "session.resolve", SCOPE_READ, resolve_prefix,
+     "find the session whose id begins with a prefix", resolve_query, .answer = &shape_resolved},
+    {HTTP_GET, "/inbox", "session.inbox", SCOPE_READ, show_inbox, "list what waits for a person, oldest first",
+     inbox_query, .answer = &shape_inbox},
+    {HTTP_GET, "/sessions/{id}", "session.get", SCOPE_READ, show_session, "show a session and its status",
      .answer = &shape_session_detail},
-    {HTTP_GET, "/sessions/{id}/page", "session.page", SCOPE_READ, show_page, "all that a page of it begins with",
-     page_query, .answer = &shape_session_overview},
-    {HTTP_GET, "/sessions/{id}/why", "session.why", SCOPE_READ, show_why, "why it stands as it does, and what moves it",
-     .answer = &shape_why},
-    {HTTP_GET, "/sessions/{id}/usage", "session.usage", SCOPE_READ, show_usage, "tokens and cost", usage_query,
+    {HTTP_GET, "/sessions/{id}/page", "session.page", SCOPE_READ, show_page,
+     "show everything that a page about a session begins with", page_query, .answer = &shape_session_overview},
+    {HTTP_GET, "/sessions/{id}/why", "session.why", SCOPE_READ, show_why,
+     "show why a session has its status, and the next possible actions", .answer = &shape_why},
+    {HTTP_GET, "/sessions/{id}/usage", "session.usage", SCOPE_READ, show_usage, "show tokens and cost", usage_query,
      .answer = &shape_usage},
     {HTTP_GET, "/sessions/{id}/usage/series", "session.usage.series", SCOPE_READ, show_series,
-     "tokens and cost over time", series_query, .answer = &shape_usage_series},
+     "show tokens and cost over time", series_query, .answer = &shape_usage_series},
     {HTTP_GET, "/sessions/{id}/state", "session.state", SCOPE_READ, show_state,
-     "its state, now or at any earlier position", at_query, .answer = &shape_state},
-    {HTTP_GET, "/sessions/{id}/log", "session.log", SCOPE_READ, show_log, "its events, a page at a time", log_query,
-     .answer = &shape_event_page},
+     "show the state of a session, now or at any earlier position", at_query, .answer = &shape_state},
+    {HTTP_GET, "/sessions/{id}/log", "session.log", SCOPE_READ, show_log,
+     "list the events of a session, a page at a time", log_query, .answer = &shape_event_page},
     {HTTP_GET, "/sessions/{id}/transcript", "session.transcript", SCOPE_READ, show_transcript,
-     "the conversation as people read it, all of it or a page", transcript_query, .answer = &shape_transcript},
+     "show the conversation as people read it, all of it or a page", transcript_query, .answer = &shape_transcript},
     {HTTP_GET, "/sessions/{id}/timeline", "session.timeline", SCOPE_READ, show_timeline,
-     "its runs, steps, waits and interruptions over time", timeline_query, .answer = &shape_timeline},
+     "show the runs, steps, waits and interruptions of a session over time", timeline_query, .answer = &shape_timeline},
     {HTTP_GET, "/sessions/{id}/verify", "session.verify", SCOPE_READ, transfer_verify,
      "read every event and check the chain", .answer = &shape_verification},
-    {HTTP_GET, "/sessions/{id}/checkpoints", "checkpoint.list", SCOPE_READ, list_checkpoints, "list its checkpoints",
-     checkpoints_query, .answer = &shape_checkpoints},
+    {HTTP_GET, "/sessions/{id}/checkpoints", "checkpoint.list", SCOPE_READ, list_checkpoints,
+     "list the checkpoints of a session", checkpoints_query, .answer = &shape_checkpoints},
     {HTTP_GET, "/sessions/{id}/checkpoints/{checkpoint}", "checkpoint.inspect", SCOPE_READ, inspect_session,
-     "a checkpoint and the state that it promises", inspect_query, .answer = &shape_inspection},
+     "show a checkpoint and the state at it", inspect_query, .answer = &shape_inspection},
     {.method = 0},
 };

@@ -116,7 +116,7 @@ enum tide_code signin_make(struct signin *s, const struct caller *by, unsigned s
 }
 
 /* With mu held; NULL: there is none. */
-static struct code *find(struct signin *s, struct str text)
+static struct code *find_code(struct signin *s, struct str text)
 {
     unsigned char digest[DIGEST_SIZE];
     struct code *found = NULL;
@@ -135,7 +135,7 @@ enum signin_verdict signin_use(struct signin *s, struct str code, int64_t now_ms
     struct code *c;
 
     pthread_mutex_lock(&s->mu);
-    c = find(s, code);
+    c = find_code(s, code);
     if (c)
         verdict = is_open(c, now_ms) ? SIGNIN_OK : SIGNIN_OVER;
     if (verdict == SIGNIN_OK) {
@@ -152,7 +152,7 @@ void signin_give_back(struct signin *s, struct str code)
     struct code *c;
 
     pthread_mutex_lock(&s->mu);
-    c = find(s, code);
+    c = find_code(s, code);
     if (c)
         c->used = false;
     pthread_mutex_unlock(&s->mu);

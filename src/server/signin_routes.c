@@ -15,7 +15,7 @@
 static const struct field codes_body[] = {
     {.name = "scopes",
      .type = FIELD_TEXT,
-     .help = "what whoever uses it may do, separated by commas: some of what who asks may [all of it]"},
+     .help = "scopes of the new token, separated by commas: some of those of the token in use [all of them]"},
     {.name = NULL},
 };
 
@@ -67,7 +67,9 @@ static enum tide_code make_code(struct call *c, struct tide_err *err)
 
 static const struct field signin_body[] = {
     {.name = "code", .type = FIELD_TEXT, .help = "the code, as it was shown", .required = true},
-    {.name = "name", .type = FIELD_TEXT, .help = "of the token: what the log calls whoever uses it [console-XXXX]"},
+    {.name = "name",
+     .type = FIELD_TEXT,
+     .help = "of the token: the name in the log of events that it caused [console-XXXX]"},
     {.name = NULL},
 };
 
@@ -177,13 +179,13 @@ static enum tide_code end_me(struct call *c, struct tide_err *err)
 }
 
 const struct route signin_routes[] = {
-    {HTTP_POST, "/signin", "signin.use", SCOPE_NONE, sign_in, "sign in with a code: a token of its own, shown once",
+    {HTTP_POST, "/signin", "signin.use", SCOPE_NONE, sign_in, "sign in with a code: creates a token, shown once",
      .body = signin_body, .answer = &shape_access, .status = 201, .flags = ROUTE_OPEN},
     {HTTP_POST, "/signin/codes", "signin.code", SCOPE_READ, make_code,
-     "make a code to sign in with, once, within a minute", .body = codes_body, .answer = &shape_signin_code,
+     "create a code to sign in with, once, within a minute", .body = codes_body, .answer = &shape_signin_code,
      .status = 201},
-    {HTTP_GET, "/me", "me.get", SCOPE_READ, show_me, "whoever asks, and whom", .answer = &shape_me},
-    {HTTP_DELETE, "/me", "me.end", SCOPE_READ, end_me, "end the token that asks, and what was signed in by it",
-     .status = 204},
+    {HTTP_GET, "/me", "me.get", SCOPE_READ, show_me, "show the token in use, and the server", .answer = &shape_me},
+    {HTTP_DELETE, "/me", "me.end", SCOPE_READ, end_me,
+     "revoke the token in use, and tokens that were created with its codes", .status = 204},
     {.method = 0},
 };

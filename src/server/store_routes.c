@@ -57,15 +57,15 @@ static enum tide_code store_info(struct call *c, struct tide_err *err)
 }
 
 const struct route store_routes[] = {
-    {HTTP_GET, "/healthz", "server.health", SCOPE_NONE, health, "whether the server answers",
+    {HTTP_GET, "/healthz", "server.health", SCOPE_NONE, health, "check that the server answers",
      .flags = ROUTE_OPEN | ROUTE_AT_ROOT, .type = "text/plain"},
-    {HTTP_GET, "/readyz", "server.ready", SCOPE_READ, ready, "whether it can read its store", .flags = ROUTE_AT_ROOT,
+    {HTTP_GET, "/readyz", "server.ready", SCOPE_READ, ready, "check that the server can read its store",
+     .flags = ROUTE_AT_ROOT, .type = "text/plain"},
+    {HTTP_GET, "/metrics", "server.metrics", SCOPE_READ, metrics, "show metrics for Prometheus", .flags = ROUTE_AT_ROOT,
      .type = "text/plain"},
-    {HTTP_GET, "/metrics", "server.metrics", SCOPE_READ, metrics, "figures for Prometheus", .flags = ROUTE_AT_ROOT,
-     .type = "text/plain"},
-    {HTTP_GET, "/openapi.json", "server.openapi", SCOPE_READ, openapi, "this API as an OpenAPI document",
+    {HTTP_GET, "/openapi.json", "server.openapi", SCOPE_READ, openapi, "show this API as an OpenAPI document",
      .flags = ROUTE_AT_ROOT, .type = "application/json"},
-    {HTTP_GET, "/store", "store.info", SCOPE_READ, store_info, "the store: where it is, its size, its version",
+    {HTTP_GET, "/store", "store.info", SCOPE_READ, store_info, "show the path, size and version of the store",
      .answer = &shape_store_info},
     {.method = 0},
 };

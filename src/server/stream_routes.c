@@ -102,7 +102,7 @@ static void dropped(void *arg, enum feed_end why)
 #define KINDS                                                                                                          \
     {                                                                                                                  \
         .name = "kinds", .type = FIELD_TEXT,                                                                           \
-        .help = "only events of these kinds, separated by commas; run. stands for all that begin so"                   \
+        .help = "only events of these kinds, separated by commas; run. means all that begin with it"                   \
     }
 
 static const struct field session_query[] = {AFTER, KINDS, {.name = NULL}};

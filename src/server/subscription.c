@@ -181,11 +181,11 @@ void subscriptions_close(struct peer *p)
 /* ---- subscribe ---- */
 
 static const struct field subscribe_body[] = {
-    {.name = "session_id", .type = FIELD_ID, .help = "the session; none: all"},
+    {.name = "session_id", .type = FIELD_ID, .help = "the session [all]"},
     {.name = "after",
      .type = FIELD_INT,
      .help = "only events after this seq; of all sessions, after this position [from now on]"},
-    {.name = "kinds", .type = FIELD_TEXTS, .help = "only events of these kinds; run. stands for all that begin so"},
+    {.name = "kinds", .type = FIELD_TEXTS, .help = "only events of these kinds; run. means all that begin with it"},
     {.name = "session_ids", .type = FIELD_TEXTS, .help = "of all: only of these sessions"},
     {.name = "task_id", .type = FIELD_TEXT, .help = "of all: only of the sessions of this task"},
     {.name = "snapshot", .type = FIELD_BOOL, .help = "send the current state first [true]"},
@@ -241,7 +241,7 @@ static enum tide_code read_follow(struct call *c, struct follow *ret, struct tid
     return tide_session_open(c->server->store, ret->session_id, TIDE_SESSION_WHOLE, &c->session, err);
 }
 
-/* The person who wanted it to end before it had begun could not tell the feed. */
+/* A request to end it before it had begun could not reach the feed. */
 static bool ended_meanwhile(struct subscriptions *list, const char *name, int64_t number)
 {
     const struct subscription *s;
@@ -296,7 +296,7 @@ static enum tide_code subscribe_peer(struct call *c, struct tide_err *err)
 /* ---- unsubscribe ---- */
 
 static const struct field unsubscribe_body[] = {
-    {.name = "session_id", .type = FIELD_ID, .help = "the session; none: all"},
+    {.name = "session_id", .type = FIELD_ID, .help = "the session [all]"},
     {.name = NULL},
 };
 
@@ -343,6 +343,6 @@ const struct route peer_routes[] = {
      .run = unsubscribe_peer,
      .help = "end a subscription",
      .body = unsubscribe_body},
-    {.path = "", .action = "ping", .scope = SCOPE_READ, .run = answer_ping, .help = "whether the other end answers"},
+    {.path = "", .action = "ping", .scope = SCOPE_READ, .run = answer_ping, .help = "check that the server answers"},
     {.action = NULL},
 };

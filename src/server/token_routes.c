@@ -36,7 +36,7 @@ static enum tide_code list_tokens(struct call *c, struct tide_err *err)
 static const struct field create_body[] = {
     {.name = "name", .type = FIELD_TEXT, .help = "the name in the log of events that it caused", .required = true},
     {.name = "scopes", .type = FIELD_TEXTS, .help = "what it may do: " SCOPE_WORDS, .required = true},
-    {.name = "expires_ms", .type = FIELD_INT, .help = "when it ends, as Unix time [never]", .min = 1},
+    {.name = "expires_ms", .type = FIELD_INT, .help = "when it expires, as Unix time [never]", .min = 1},
     {.name = NULL},
 };
 
@@ -94,10 +94,10 @@ static enum tide_code revoke_token(struct call *c, struct tide_err *err)
 const struct route token_routes[] = {
     {HTTP_GET, "/tokens", "token.list", SCOPE_ADMIN, list_tokens, "list the tokens of this server",
      .answer = &shape_accesses},
-    {HTTP_POST, "/tokens", "token.create", SCOPE_ADMIN, create_token, "make a token, which is shown once",
+    {HTTP_POST, "/tokens", "token.create", SCOPE_ADMIN, create_token, "create a token, which is shown once",
      .body = create_body, .answer = &shape_access, .status = 201},
     {HTTP_POST, "/tokens/{name}/rotate", "token.rotate", SCOPE_ADMIN, rotate_token,
-     "replace a token; the old one ends at once", .answer = &shape_access},
-    {HTTP_DELETE, "/tokens/{name}", "token.revoke", SCOPE_ADMIN, revoke_token, "end a token at once", .status = 204},
+     "replace a token; the old one is revoked at once", .answer = &shape_access},
+    {HTTP_DELETE, "/tokens/{name}", "token.revoke", SCOPE_ADMIN, revoke_token, "revoke a token at once", .status = 204},
     {.method = 0},
 };

@@ -48,7 +48,7 @@ static const struct field answer_body[] = {
     {.name = "session_id", .type = FIELD_ID, .help = "the session that waits", .required = true},
     {.name = "token", .type = FIELD_TEXT, .help = "of the wait", .required = true},
     {.name = "input", .type = FIELD_ANY, .help = "the answer", .required = true},
-    {.name = "reason", .type = FIELD_TEXT, .help = "for a yes or a no: it is stored with the answer"},
+    {.name = "reason", .type = FIELD_TEXT, .help = "why it was approved or denied: stored with the answer"},
     {.name = NULL},
 };
 
@@ -93,9 +93,10 @@ static enum tide_code answer_wait(struct call *c, struct tide_err *err)
 
 const struct route wait_routes[] = {
     {HTTP_POST, "/sessions/{id}/token", "wait.rotate", SCOPE_ANSWER, rotate_token,
-     "a new token for its wait, shown once; a wait whose token lapsed is opened again", .body = token_body,
+     "create a new token for a wait, shown once; a wait whose token expired is opened again", .body = token_body,
      .answer = &shape_token},
-    {HTTP_POST, "/waits/answer", "wait.answer", SCOPE_NONE, answer_wait, "answer one wait with its token and no other",
-     .body = answer_body, .answer = &shape_accepted, .status = 202, .flags = ROUTE_OPEN},
+    {HTTP_POST, "/waits/answer", "wait.answer", SCOPE_NONE, answer_wait,
+     "answer a wait with the token of the wait alone", .body = answer_body, .answer = &shape_accepted, .status = 202,
+     .flags = ROUTE_OPEN},
     {.method = 0},
 };

@@ -43,7 +43,7 @@ static enum tide_code open_websocket(struct call *c, struct tide_err *err)
 
 const struct route websocket_routes[] = {
     {HTTP_GET, "/ws", "websocket.open", SCOPE_READ, open_websocket,
-     "a WebSocket for every action, and for notifications; the token may be a subprotocol: tidemark.v1, bearer.TOKEN",
+     "open a WebSocket for all actions and for notifications; the token may be a subprotocol: tidemark.v1, bearer.TOKEN",
      .status = 101, .flags = ROUTE_STREAMS},
     {.method = 0},
 };

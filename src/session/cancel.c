@@ -16,7 +16,7 @@ struct cancelling {
     int64_t until_ns; /* 0: not asked yet */
     int wait_ms;
     enum tide_cancelled how;
-    bool held; /* the store says so, whatever the clock says of its lease: it may be another handle of this process */
+    bool held; /* the store decides, not the clock of its lease: it may be another handle of this process */
     bool forced, done;
 };
 

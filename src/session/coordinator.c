@@ -108,7 +108,7 @@ static enum tide_code check_texts(const struct tide_run_options *opt, struct tid
 
 static void be_patient(struct tide_session *s, const struct tide_run_options *opt)
 {
-    if (opt->trouble) /* else nobody would hear of it: refused rather than waited for in silence */
+    if (opt->trouble) /* nobody would be notified: refuse it rather than wait silently */
         session_be_patient(s, opt->trouble, opt->trouble_arg);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From one store into another, whatever kinds they are: which sessions, in which order, and what came of it. Parents come
- * before their forks. Each session stands by itself: one that is damaged, held or another one there is told and the others
- * continue; whatever stops the whole leaves sessions that are whole and visible, and at most one that nobody sees.
+ * before their forks. Each session stands by itself: one that is damaged, held or different there is reported and the
+ * others continue; whatever stops the whole leaves sessions that are whole and visible, and at most one that nobody
+ * sees.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@ bool copy_tell(struct copier *c)
     return c->cancelled;
 }
 
-/* What concerns one session or the list is told; the others are copied. */
+/* What concerns one session or the list is reported; the others are copied. */
 void copy_problem(struct copier *c, const char *where, struct tide_err *err)
 {
     if (c->opt->problem)

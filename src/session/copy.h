@@ -110,7 +110,7 @@ enum tide_code copy_await(struct copy_job *j, struct tide_err *err) MUST_CHECK;
 /* Half of a new session is of no use to anyone: it goes. One that was there stays as long as it got, for the next copy. */
 void copy_give_up(struct copy_job *j);
 
-/* Tells how far it is; true when it is to stop. */
+/* Reports how far it is; true when it is to stop. */
 bool copy_tell(struct copier *c);
 void copy_problem(struct copier *c, const char *where, struct tide_err *err);
 void copy_notice(struct copier *c, const char *id, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

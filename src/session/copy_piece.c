@@ -29,7 +29,7 @@ void copy_digest_next(const struct copier *c, const char *id, const struct event
 }
 
 /*
- * Where recovery looks at it. A run that a living process is at goes on there and not here by itself: it is looked at when
+ * Where recovery looks at it. A run of a living process continues there and not here by itself: it is looked at when
  * somebody asks for it.
  */
 static void stay_live(const struct copy_job *j, const struct state *s, struct batch *b)
@@ -186,7 +186,7 @@ enum tide_code copy_read(struct copy_job *j, struct tide_err *err)
 /* Half of it is of no use to anyone: it goes. What was there before stays as long as it got. */
 void copy_give_up(struct copy_job *j)
 {
-    struct tide_err err; /* what is told has happened before */
+    struct tide_err err; /* what is reported has happened before */
     struct batch *b;
 
     (void)!copy_await(j, &err);

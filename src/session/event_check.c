@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one way of an event into a log: its kind, its fields, its size; without known secrets, and marked if somebody is to be told. */
+/* The one way of an event into a log: its kind, its fields, its size; without known secrets, and marked if a
+ * notification is to be sent. */
 #include "session/notify.h"
 #include "session/redact.h"
 #include "session/session.h"

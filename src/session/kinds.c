@@ -145,7 +145,7 @@ static const struct kind kinds[] = {
 
 const struct kind *kind_find(struct str name)
 {
-    /* First and last letter tell most apart: a linear look is fast enough. */
+    /* First and last letter distinguish most: a linear search is fast enough. */
     for (size_t i = 0; i < KIND_COUNT && name.len; i++) {
         const char *k = kinds[i].name;
 

@@ -195,7 +195,7 @@ static bool about_latest(const struct ledger *l, const struct fact *f)
     return id.len == 0 || !l->run.run_id || str_eq(id, str_from(l->run.run_id));
 }
 
-/* The process that wrote this change of a run wants somebody to hear of it. */
+/* The process that wrote this change of a run asked for a notification. */
 static void notify_ask(struct ledger *l, const struct fact *f)
 {
     if (!json_get_bool(f->body, STR("notify"), false))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling somebody of what became of a run. The log is the outbox: the event that changes a run says "notify": true when the process that
- * writes has such a setting (struct store_notify), so the wish is durable with the change itself. What was sent is notify.sent; what
- * could not be is notify.failed, with the time of the next try, or without one when it was given up. Until then the session
- * stays where recovery looks. Each is sent at least once, in order, under an id that stays the same: SESSION:SEQ.
+ * Notifications of changes of runs. The log is the outbox: the event that changes a run says "notify": true when the
+ * process that writes has such a setting (struct store_notify), so the wish is durable with the change itself. What was
+ * sent is notify.sent; what could not be is notify.failed, with the time of the next try, or without one when it was
+ * given up. Until then the session stays where recovery looks. Each is sent at least once, in order, under an id that
+ * stays the same: SESSION:SEQ.
  */
 #ifndef SESSION_NOTIFY_H
 #define SESSION_NOTIFY_H

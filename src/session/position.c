@@ -260,7 +260,7 @@ void content_edge_taken(struct content *c, const struct fact *f)
     add_inputs(t, json_get(f->body, STR("values")), f->arena);
 }
 
-/* It was ready, or it is tried again; whatever is told of others (by plain appends) only counts its visits. */
+/* It was ready, or it is tried again; what plain appends record about others only counts its visits. */
 void content_node_started(struct content *c, const struct fact *f)
 {
     struct position *p = &c->position;

@@ -111,7 +111,7 @@ static bool is_due(const struct state *s, int64_t now_ms)
     return r->end == RUN_OPEN && r->waiting && r->due_ms && r->due_ms <= now_ms;
 }
 
-/* What is told about it: the status once the events are written. */
+/* What is reported about it: the status once the events are written. */
 static void describe_judged(struct recovering *m, struct judged *j, const struct head *h, const struct state *s)
 {
     const struct run *r = &s->ledger.run;
@@ -177,9 +177,10 @@ static enum tide_code judge_session(struct recovering *m, const struct head *h, 
     return code;
 }
 
-/* ---- writing, telling -------------------------------------------------------------------------------------------------- */
+/* ---- writing, reporting
+ * ----------------------------------------------------------------------------------------------- */
 
-/* TIDE_OK also when somebody else was faster: then there is nothing to tell. */
+/* TIDE_OK also when another process was faster: then there is nothing to report. */
 static enum tide_code take_outcome(struct recovering *m, struct judged *j, struct tide_err *err)
 {
     int64_t *counts[] = {NULL, &m->out.interrupted, &m->out.timed_out, &m->out.tokens_expired, &m->out.timed_out};

@@ -228,7 +228,7 @@ static bool sounds_secret(struct str name)
     return false;
 }
 
-/* A person says so, or it is a place where a secret may be. */
+/* A person declared it, or it is a place where a secret may be. */
 static bool is_no_secret(struct str name, const char *value)
 {
     return is_listed(getenv("TIDEMARK_NOT_SECRET"), name) || (value[0] == '/' && access(value, F_OK) == 0);
@@ -236,7 +236,7 @@ static bool is_no_secret(struct str name, const char *value)
 
 void redact_add_environment(struct store *store, char *const *env)
 {
-    static const char *const own[] = {"TIDEMARK_IDEMPOTENCY_KEY", NULL}; /* each step is told its own; the log has it */
+    static const char *const own[] = {"TIDEMARK_IDEMPOTENCY_KEY", NULL}; /* each step gets its own; the log has it */
 
     for (; env && *env; env++) {
         const char *equals = strchr(*env, '=');

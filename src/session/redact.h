@@ -49,7 +49,7 @@ struct str redact_text(struct store *store, struct arena *a, struct str text);
 enum tide_code redact_refuse_name(struct store *store, const char *what, const char *name, struct tide_err *err)
     MUST_CHECK;
 
-/* A stored value that holds a mark, in an event that says so: what it was is not known any more. */
+/* A stored value with a mark, in an event with that flag: the original is not known any more. */
 bool redact_is_marked(const struct json *event, struct str part);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run appends, and what happens when the store cannot take it. By default the run is held at that point and continues
- * by itself when the store is back. A run that was told to continue keeps pure work in a bounded buffer meanwhile, each
+ * by itself when the store is back. A run with `continue` keeps pure work in a bounded buffer meanwhile, each
  * event flagged; the buffer goes to the store first, in order, as soon as it can. If another took the lease by then, it is
  * written to a file of its own and named: nothing of it is passed off as stored.
  */
@@ -351,7 +351,7 @@ static const struct ending *ended_as(const struct tide_run *r)
  */
 static enum tide_code end_again(struct tide_run *r, const struct ending *e, struct tide_err *err)
 {
-    enum tide_code code = run_flush(r, err); /* it tells what failed of the queue; a sync would swallow it */
+    enum tide_code code = run_flush(r, err); /* it returns what failed of the queue; a sync would lose that */
     const struct ending *was;
 
     code = code ? code : session_hold(r->s, try_sync, r->s, err);
@@ -415,7 +415,8 @@ enum tide_code tide_run_end(tide_run *r, const struct tide_run_result *result, s
     return code;
 }
 
-/* Its end, or its wait, was given up with its outcome not known, and is there after all. What cannot be told is left alone. */
+/* Its end, or its wait, was given up with its outcome not known, and is stored after all. What is still not known is
+ * left alone. */
 static bool has_stopped(struct tide_run *r)
 {
     struct tide_err err;

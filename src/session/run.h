@@ -27,7 +27,7 @@ enum recorded_state {
 /* What the log says of one use of a name. */
 struct recorded {
     enum recorded_state state;
-    int64_t seq; /* of the event that says so */
+    int64_t seq; /* of the event that records it */
     int attempt;
     int64_t retry_at_ms; /* failed, and to be tried again; 0: not */
     int64_t due_ms;      /* of a sleep */

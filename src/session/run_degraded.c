@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run that was told to continue keeps what touches nothing outside in a bounded buffer while the store cannot be written,
+ * A run with `continue` keeps what changes nothing outside in a bounded buffer while the store cannot be written,
  * each event flagged; the buffer goes to the store first, in order, as soon as it can. If another took the lease by then, it is
  * written to a file of its own and named: nothing of it is passed off as stored. It is the same for what is appended and for
  * what was queued, and so for programs, agents and graphs.
@@ -9,7 +9,7 @@
 #include "base/invariant.h"
 #include "session/run.h"
 
-#define BACKLOG_BYTES (8 * 1024 * 1024) /* a fuller one holds the run, as if it had not been told to continue */
+#define BACKLOG_BYTES (8 * 1024 * 1024) /* a fuller one holds the run, as without `continue` */
 #define BACKLOG_EVENTS 10000
 #define AGAIN_MS 2000 /* between tries to get rid of it */
 

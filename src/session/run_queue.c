@@ -48,7 +48,7 @@ static enum tide_code append_again(struct tide_run *r, size_t i, struct tide_err
     return degraded_take(r, d, &why, err);
 }
 
-/* What was done leaves the queue; what was not stays, and nothing of it was told to anyone. */
+/* What was done leaves the queue; what was not stays, and none of it was acknowledged. */
 static enum tide_code append_all_again(struct tide_run *r, struct tide_err *err)
 {
     struct run_queue *q = &r->queue;
@@ -73,7 +73,7 @@ enum tide_code run_flush(struct tide_run *r, struct tide_err *err)
     if (!q->n)
         return TIDE_OK;
     code = tide_session_flush(r->s, &why);
-    if (!code && (q->doubt || r->s->lost)) /* an earlier flush was told, no matter who made it, and given up */
+    if (!code && (q->doubt || r->s->lost)) /* an earlier flush got the error, and the event was given up */
         code = TIDE_UNKNOWN;
     r->s->lost = false;
     q->doubt = session_is_trouble(code);
@@ -163,7 +163,7 @@ enum tide_code run_append_behind(struct tide_run *r, struct draft *d, bool pure,
     enum tide_code code = put_draft(r, TIDE_APPEND_ANY, d, 0, PUT_LATER | (pure ? PUT_PURE : 0), err);
 
     code = code ? code : run_flush(r, err);
-    if (code && q->doubt && q->n) { /* its caller is told that it failed: it may be there, and is not written again */
+    if (code && q->doubt && q->n) { /* its caller gets the failure: it may be stored, and is not written again */
         draft_done(&q->batches[--q->n].draft);
         q->doubt = q->n > 0;
         r->unsure = true;

@@ -47,11 +47,11 @@ static enum tide_code sync_once(void *session, struct tide_err *err)
     if (group_owes(&s->owner)) {
         code = group_flush(s->store->group, &s->owner, err);
         settle_append(s, code);
-        s->lost |= code != TIDE_OK; /* told to the caller that asks now, who may not be the run that queued it */
-        if (code && !(s->patience.on && session_is_trouble(code))) /* else its run hears of it when it flushes */
+        s->lost |= code != TIDE_OK; /* returned to the present caller, which may not be the run that queued it */
+        if (code && !(s->patience.on && session_is_trouble(code))) /* else its run gets it when it flushes */
             return code;
     }
-    if (s->unsettled || s->store->unsettled) /* only a settled store can tell what became of an append */
+    if (s->unsettled || s->store->unsettled) /* only a settled store knows what became of an append */
         code = store_settle(s->store, err);
     if (code && s->unsettled)
         return code; /* who did not append is served what there is */
@@ -117,7 +117,7 @@ struct tide_session *session_new(struct store *store, unsigned flags)
 
 void session_free(struct tide_session *s)
 {
-    INVARIANT(!s->owner.pending); /* the process that writes would tell it what became of them */
+    INVARIANT(!s->owner.pending); /* the writer would report to it what became of them */
     redact_release(s->store, &s->hidden);
     state_free(s->state);
     arena_done(&s->parse);
@@ -310,7 +310,7 @@ static int is_description(void *arg, const struct event *ev)
     return 1;
 }
 
-/* What the snapshot said of the session is no news to the caller; of a run that is open it has to hear. */
+/* The caller knows what the snapshot has of the session; an open run must be reported to it. */
 static enum tide_code take_over(struct tide_session *s, struct tide_err *err)
 {
     int64_t next = s->owner.next_seq;

@@ -107,7 +107,7 @@ static enum tide_code create_session(struct tide_session *s, const char *id, con
     enum tide_code code = check_created(&c, id, fields, err);
 
     code = code ? code : session_hold(s, try_create, &c, err);
-    if (c.unknown && session_is_trouble(code)) /* given up: the last try tells nothing of an earlier one */
+    if (c.unknown && session_is_trouble(code)) /* given up: the last try shows nothing about an earlier one */
         code = err->code = TIDE_UNKNOWN;
     arena_done(&c.arena);
     session_be_quick(s);

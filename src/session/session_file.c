@@ -217,7 +217,7 @@ void session_file_attach(struct batch *b, const struct store *store, const struc
 void session_file_renew(struct store *store, const char *id)
 {
     AUTO(state_freep) struct state *s = NULL;
-    struct tide_err err; /* the process that reads the log is told */
+    struct tide_err err; /* the caller that reads the log gets the error */
     struct batch *b;
     struct head h;
 

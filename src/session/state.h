@@ -218,7 +218,7 @@ enum tide_code state_decode(struct str json, struct state **ret_state, struct ti
 /* A field of the session's description as text, in the arena; empty when absent or not a string. */
 struct str info_text(struct arena *a, const struct info *info, struct str key);
 
-/* When a session was made, where its description says so (another program made it); 0: it does not. */
+/* When a session was created, if its description has that (another program created it); else 0. */
 int64_t info_created_ms(const struct info *info);
 
 /* Whether an event is part of it: in one of its spans, of whichever session of the line that it is forked from. */

@@ -20,7 +20,7 @@ struct subject {
 
 /* What a node that failed with this code needs before it can continue. */
 enum mending {
-    MEND_NOTHING, /* it may well go on as it is */
+    MEND_NOTHING, /* it may be able to continue as it is */
     MEND_GRAPH,   /* another graph alone helps */
     MEND_EITHER,  /* another graph, or another value: with the same of both it ends there again */
     MEND_HERE,    /* something of this machine, or another graph */

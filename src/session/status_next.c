@@ -163,7 +163,7 @@ static bool offer_settling(const struct subject *o)
     return true;
 }
 
-/* Of a program: a probe may find out, and the log does not tell whether the step has one. */
+/* Of a program: a probe may find out, and the log does not record whether the step has one. */
 static void offer_cut_step(const struct subject *o)
 {
     const char *name = o->graph || o->chat ? NULL : cut_once(o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Steps. Asking decides from what the chain has done; beginning makes the start durable before anything is done; ending
- * makes the result of one that must happen once durable before anyone is told. That of another is durable before anything
+ * makes the result of one that must happen once durable before it replies. That of another is durable before anything
  * later of the session is: it goes to disk with the next append, in one sync, or a little later. What was begun and never ended
  * is settled by its effect:
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Minting and checking resume tokens. The state knows the token of the latest wait; for any other the log is asked, so that
- * one that was used or revoked long ago is told apart from one that never was ours.
+ * one that was used or revoked long ago is distinguished from one that was never ours.
  */
 #include "session/token.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session as a file and back. The first line tells what it is; then one line per event, flat as `log show` prints them,
- * with the epoch and digest at the end, under a name that no event may use:
+ * A session as a file and back. The first line states what it is; then one line per event, flat as `log show` prints
+ * them, with the epoch and digest at the end, under a name that no event may use:
  *
  *   {"tidemark":"export","version":1,"session_id":"sess_…","first_seq":1,"last_seq":N,"keyed":false,"head_digest":"…"}
  *   {"seq":1,"ts":"…","kind":"session.created",…,"tidemark":{"epoch":1,"digest":"…"}}
@@ -9,7 +9,7 @@
  * Import checks each line against the chain as it stores it, in pieces that nobody sees until the last is in.
  *
  * A log that another program wrote has no digests. Its export does: they are computed on the way out, as the first write
- * through Tidemark would, and because the first line tells the last one the log is read twice.
+ * through Tidemark would, and because the first line names the last one, the log is read twice.
  */
 #include <inttypes.h>
 
@@ -170,7 +170,7 @@ struct importing {
     struct event *events;
     size_t n, bytes;
     int64_t next_seq;
-    struct state *runs; /* folds its runs, to tell whether one is open at the end */
+    struct state *runs; /* folds its runs, to know whether one is open at the end */
     struct arena scratch;
 };
 

@@ -10,8 +10,9 @@
  * The line is written again, along with the word, where the word alone cannot say it (a new boot, a million events), and when the
  * session is given back. What the word says is proved by the log: that has an event of this digest there, or it is refused.
  *
- * All of it is made and synced together with the log, then written in its place after every sync of the log, before anyone is told,
- * and not synced: a kill leaves it as it is, a power cut may leave an older one, and none is ever ahead of the disk. So:
+ * All of it is made and synced together with the log, then written in its place after every sync of the log, before it
+ * is acknowledged, and not synced: a kill leaves it as it is, a power cut may leave an older one, and none is ever
+ * ahead of the disk. So:
  *
  *   - a log that ends before its mark, or has another event there, has lost what was acknowledged: it is refused;
  *   - what stands behind a mark of this boot was acknowledged to nobody: it is a write under way, or what was left of one. Who gets
@@ -33,7 +34,7 @@
 #define NOW_LEN ((size_t)8)
 #define MARK_LEN (NOW_AT + NOW_LEN + 1)
 #define SEQ_BITS ((uint64_t)0xfffff)
-#define BEHIND_MAX ((int64_t)SEQ_BITS / 2) /* that the word may be behind the line: half of what can be told */
+#define BEHIND_MAX ((int64_t)SEQ_BITS / 2) /* how far the word may be behind the line: half of its range */
 #define DIGEST_BITS 28
 #define LOOKS 100 /* at one that cannot be read, a millisecond apart: somebody may be writing it */
 
@@ -421,7 +422,7 @@ static enum tide_code adopt_one(void *arg, const char *id, bool hidden)
     enum tide_code code;
 
     if (hidden || log_refresh(s, l, false, a->err) || !l->file || l->hidden || l->unverified || log_is_empty(l))
-        return TIDE_OK; /* the process that looks at it is told */
+        return TIDE_OK; /* the caller that reads it gets the error */
     if (l->mark.state != MARK_NONE || session_file_last_seq(s, id) == l->h.last_seq)
         return TIDE_OK;
     if (s->base.env->ops->lock(l->file, 0, NULL))

@@ -231,7 +231,8 @@ static struct json *read_head(struct files_store *s, const char *id, struct aren
     return text.len && !json_parse(a, text, NULL, &v, NULL, NULL) && v->type == JSON_OBJECT ? v : NULL;
 }
 
-/* That nobody but its writers touched a file since it was given back, its time tells: a hint, against editors, not enemies. */
+/* The time of a file shows whether anyone but its writers changed it since it was released: a hint, against editors,
+ * not enemies. */
 bool cache_load_head(struct files_store *s, struct files_log *l, const struct env_stat *st)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -403,7 +404,7 @@ static bool load_state(struct files_store *s, struct files_log *l, int64_t seq, 
     head = (struct str){bytes.ptr, end ? (size_t)(end - bytes.ptr) : 0};
     if (!end || json_parse(&a, head, NULL, &v, NULL, NULL) ||
         !hex_decode(digest, DIGEST_SIZE, json_get_text(&a, v, STR("digest"))) ||
-        !fits_log(s, l, seq, json_get_int(v, STR("line"), 0), 0, digest, NULL)) /* one of another event says so */
+        !fits_log(s, l, seq, json_get_int(v, STR("line"), 0), 0, digest, NULL)) /* else it is of another event */
         return false;
     buf_add(ret, end + 1, bytes.len - head.len - 1);
     return true;

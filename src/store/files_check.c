@@ -93,7 +93,7 @@ static bool has_session_file(struct files_store *s, const char *id, const char *
     return files_is(s, "sessions", id, suffix, ENV_FILE);
 }
 
-/* Told to people: whatever a name holds, it is one line. */
+/* For people: one line, whatever the name contains. */
 static void note_odd(struct checking *c, const char *name, const char *suffix)
 {
     char shown[TIDE_ID_SIZE + 40];
@@ -169,7 +169,8 @@ static bool is_of_session(const char *name)
     return found && id < TIDE_ID_SIZE && str_is_id((struct str){name, id});
 }
 
-/* What stands in the place of a log is named with the sessions, if anything else tells of one there: a link, or its snapshot. */
+/* What stands in the place of a log is listed as a session if something else shows that there is one: a link, or its
+ * snapshot. */
 static bool is_missed(struct files_store *s, const char *name, enum env_kind kind)
 {
     char id[TIDE_ID_SIZE];
@@ -272,7 +273,7 @@ enum tide_code files_settle(struct store *store, struct tide_err *err)
         if (code)
             break;
         code = log_refresh(s, l, true, err);
-        code = code == TIDE_CORRUPT ? TIDE_OK : code; /* the process that reads it is told */
+        code = code == TIDE_CORRUPT ? TIDE_OK : code; /* the caller that reads it gets the error */
         if (l->file)
             ops->unlock(l->file);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A group of batches. Those that append are gathered by session (files_plan.c); each session's log gets all of its lines in one
- * write, which is its unit; then all of these logs are synced side by side, and only then is anyone told. A lease that is taken
- * is on disk before the first line under it; one that is given back goes after the last, or recovery looks once too often.
- * Sessions are made and deleted in their place among the others (files_create.c).
+ * write, which is its unit; then all of these logs are synced side by side, and only then are they acknowledged. A
+ * lease that is taken is on disk before the first line under it; one that is given back goes after the last, or
+ * recovery looks once too often. Sessions are made and deleted in their place among the others (files_create.c).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -251,7 +251,7 @@ static void finish_part(struct files_store *s, struct part *p)
         if (!(p->batches[i]->flags & BATCH_INPUT))
             orphan_drop(&s->orphans, p->l->id);
     INVARIANT(p->l->h.last_seq >= p->l->mark.seq); /* never less than was acknowledged */
-    mark_write(s, p->l, given_back);               /* all of it is on disk, and nobody was told yet */
+    mark_write(s, p->l, given_back);               /* all of it is on disk, and not acknowledged yet */
     if (!p->l->hidden || p->reveal)
         shown = session_files_put(s, p->l, p->session_file, p->tokens, given_back);
     if (settle_lease(s, p, &err)) /* it stays ours on disk, and nobody knows of it */

@@ -261,7 +261,7 @@ static void unmake_files(struct files_store *s, struct making *m)
         if (!kept)
             (void)!ops->unlink(s->base.env, path, NULL);
     }
-    if (m->named) { /* it had its name, and whether that is on disk cannot be told */
+    if (m->named) { /* it had its name, and it is not known whether that is on disk */
         m->err.code = TIDE_UNKNOWN;
         tide_wrap(&m->err, "the disk failed while the session was being made; it is unknown whether it is stored");
     } else {

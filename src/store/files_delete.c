@@ -105,7 +105,7 @@ static enum tide_code look_for_kid(void *arg, const char *id, bool hidden)
         return TIDE_OK;
     code = log_refresh(k->s, l, false, &k->err);
     if (code && code != TIDE_CORRUPT)
-        return code; /* whose fork it is cannot be told */
+        return code; /* it is not known whose fork it is */
     if (strcmp(l->h.parent_id, k->of) == 0 && k->n++ < 4)
         snprintf(k->names + len, sizeof k->names - len, "%s%s", k->n > 1 ? ", " : "", k->n > 3 ? "…" : id);
     return TIDE_OK;

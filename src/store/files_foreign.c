@@ -188,7 +188,7 @@ static void put_run(const struct json *v, int64_t seq, struct buf *out)
     (void)end_line(out, from, &o);
 }
 
-/* False: the session cannot be told. */
+/* False: the session is not known. */
 static bool put_snapshot(struct files_store *s, const struct json *v, const struct told *t, struct buf *out)
 {
     bool described = put_description(s, v, t, out);
@@ -274,7 +274,7 @@ static enum tide_code keep_original(struct files_store *s, struct files_log *l, 
     return code ? code : keep_aside(s, l->id, buf_view(&bytes), name, err);
 }
 
-/* What the snapshot says besides the log, as lines, and the snapshot itself: empty where there is nothing that could be told. */
+/* What the snapshot says besides the log, as lines, and the snapshot itself: empty where there is nothing to write. */
 static enum tide_code read_rest(struct files_store *s, const char *id, const struct told *t, struct buf *ret_snapshot,
                                 struct buf *ret_lines, struct tide_err *err)
 {
@@ -473,8 +473,9 @@ static enum tide_code write_begun(struct files_store *s, struct files_log *l, st
 }
 
 /*
- * Two processes may find the same snapshot. There is no log yet whose lock would tell them apart, so the snapshot's does; who
- * comes second must see the log of the first, because its own would take that one's place, with all that was appended.
+ * Two processes may find the same snapshot. There is no log yet whose lock would order them, so the snapshot's does;
+ * who comes second must see the log of the first, because its own would take that one's place, with all that was
+ * appended.
  */
 enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct tide_err *err)
 {

@@ -304,7 +304,7 @@ enum tide_code files_list(struct store *store, const struct head *forks_of, stru
             code = TIDE_OK;
             continue;
         }
-        if (code) { /* a list with gaps that nobody hears of is none */
+        if (code) { /* a list must not have gaps that are not reported */
             h = (struct head){.first_seq = 1,
                               .last_seq = 1,
                               .created_ms = rows.at[i].created_ms,

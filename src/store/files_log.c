@@ -453,13 +453,13 @@ static enum tide_code refresh_once(struct files_store *s, struct files_log *l, b
     enum tide_code code;
 
     if (l->busy && !locked)
-        return TIDE_OK; /* what is known was told; the rest comes with its commit */
+        return TIDE_OK; /* what is known was returned; the rest comes with its commit */
     if (l->text)
         log_forget(s, l); /* by now it may have a log */
     if (locked || !l->suspect || !file)
         return refresh_log(s, l, locked, err);
     if (ops->lock(file, 0, err))
-        return TIDE_OK; /* somebody is at it: what is known was told */
+        return TIDE_OK; /* another process is writing it: what is known was returned */
     code = refresh_log(s, l, true, err);
     if (l->opened == opened)
         ops->unlock(file);
@@ -515,7 +515,7 @@ void log_look_ahead(struct files_store *s, struct files_log *const *list, size_t
     size_t due = 0;
 
     if (writes && word_begin(s, &at, &err))
-        n = 0; /* each of them is told who looks at it */
+        n = 0; /* each of them is an error for the caller that reads it */
     for (size_t i = 0; i < n; i++)
         due += look_first(s, list[i], &tails[due]);
     pool_each(s->pool, due, sync_tail, tails);

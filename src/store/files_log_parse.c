@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the lines of a log say. What was written at once is a unit: its lines say how many stand before them in it and how many
- * follow. A unit that is not whole, with nothing of a later unit behind it, is what a cut left of a write that nobody was told
- * of: it is torn, as a whole. One that has a later unit behind it was whole once: that is damage, and refused.
+ * follow. A unit that is not whole, with nothing of a later unit behind it, is what a cut left of a write that was not
+ * acknowledged: it is torn, as a whole. One that has a later unit behind it was whole once: that is damage, and
+ * refused.
  *
  * Lines are looked at quickly on the way; the digests of the last unit are computed, those of others when they are read.
  */
@@ -289,8 +290,8 @@ static enum tide_code damaged(struct files_log *l, int64_t seq, struct tide_err 
 }
 
 /*
- * What another program wrote and we cannot read is nothing that a cut left of ours: it stays as it is, and is told. Only its last
- * line may still be growing.
+ * What another program wrote and we cannot read is not a remainder of our own write: it stays as it is, and is
+ * reported. Only its last line may still be growing.
  */
 static enum tide_code unreadable(struct reading *r, struct tide_err *err)
 {

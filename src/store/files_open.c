@@ -269,7 +269,7 @@ static enum tide_code make_meta(struct files_store *s, struct tide_err *err)
 
 /*
  * Of an older version, or a clone, which has none of the folders that say who is at work: its logs have no marks, or not all of
- * them. It is one until they do: the folder that tells is made last.
+ * them. It is one until they do: the folder that decides it is created last.
  */
 static enum tide_code adopt_store(struct files_store *s, struct tide_err *err)
 {

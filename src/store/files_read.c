@@ -389,7 +389,7 @@ enum tide_code files_checkpoints(struct store *store, const struct head *h, bool
     return code;
 }
 
-/* By its words alone: whether it is damaged is told to who reads it, and one that is hides no other. */
+/* By its text alone: a reader of it gets the damage as an error, and a damaged one hides no other. */
 static bool is_called(const struct event *ev, struct str id)
 {
     static const char key[] = "{\"checkpoint_id\":\"";

@@ -101,7 +101,7 @@ struct files_log {
     bool mark_reserved;
     bool judged;       /* the log was held against it */
     bool mark_wrong;   /* it speaks of another event than the log has there */
-    int64_t acked;     /* up to this event it was acknowledged, as far as anything says so … */
+    int64_t acked;     /* up to this event it was acknowledged, as far as is recorded … */
     int64_t acked_end; /* … and where its unit ends; of those that were read */
     struct head h;
     int64_t end;        /* of the last whole unit: where the next one goes */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the processes of a store tell each other of their syncs, in memory that they share: the beginning of `changes`.
+ * What the processes of a store report to each other about their syncs, in shared memory: the beginning of `changes`.
  *
  * A disk that fails one sync may have lost what it had been given of other files, and a later sync of those says "ok". So a write
  * counts as stored when its own sync went well and no sync of anybody failed since the write began. Each process therefore says
@@ -13,7 +13,7 @@
  *
  *   0   change: another number after every commit, for those who watch
  *   8   the kernel's boot: what an earlier one left means nothing, because the page cache went with it
- *   16  failures   24  slots in use   32  written to, not only stored to, after every commit: that, inotify tells of
+ *   16  failures   24  slots in use   32  written with a call after every commit, so that inotify reports it
  *   64  a slot of 64 bytes for every process that writes: who it is, syncs begun and ended, whether it is committing
  */
 #include <stddef.h>
@@ -23,7 +23,7 @@
 
 #define SLOTS 1023
 #define LATE_MS 100       /* that another's sync is waited for */
-#define ELSEWHERE_MS 5000 /* the same, where nobody can tell whether that process lives; then it is taken for dead */
+#define ELSEWHERE_MS 5000 /* the same, where it is not known whether that process lives; then it counts as dead */
 
 struct slot {
     int64_t pid; /* 0: nobody's */
@@ -190,8 +190,8 @@ void word_changed(struct files_store *s, int64_t change)
         (void)!s->base.env->ops->pwrite(s->changes, &change, sizeof change, offsetof(struct word, told), NULL);
 }
 
-/* Those who died while they committed may not have come to say so: each of them counts once. Where their death cannot be told,
- * they count anew every second. */
+/* Processes that died in a commit may not have reported it: each of them counts once. Where their death is not known,
+ * they count again every second. */
 static int64_t version_of(struct files_store *s, const struct word *w)
 {
     uint64_t version = (uint64_t)__atomic_load_n(&w->change, __ATOMIC_SEQ_CST), used = get_word(&w->used);
@@ -221,7 +221,7 @@ enum tide_code word_change(struct files_store *s, int64_t *ret_version, struct t
     *ret_version = 0;
     if (!s->base.read_only) {
         w = word_of(s, NULL);
-    } else if (s->changes) { /* it may be shorter, which memory could not tell */
+    } else if (s->changes) { /* it may be shorter, which mapped memory would not show */
         w = copy = mem_zero(sizeof *copy);
         if (s->base.env->ops->pread(s->changes, copy, sizeof *copy, 0, &got, err))
             return err->code;

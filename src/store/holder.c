@@ -2,7 +2,7 @@
 /*
  * Wall clocks are set, and those of two machines differ: no lease is judged by them.
  *
- *   here            the kernel tells: it lives, or is dead (a zombie is, a reused pid has another start time)
+ *   here            the kernel reports: it lives, or is dead (a zombie is, a reused pid has another start time)
  *   here, stopped;  the clock of the one kernel that both have: its last heartbeat is longer ago than its lease, or not.
  *   or hidden in    That clock stands still while the machine sleeps, as its processes do.
  *   a container

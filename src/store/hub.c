@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One hub for each open store. While it has watchers, a thread of its own waits for the kernel to tell of writes to the side file,
- * which every commit of every process writes to; then it looks at the store's change number, and signals the watchers' eventfds
- * when that is another one. So a commit wakes each of them once, no matter who made it, and an idle store costs nothing.
+ * One hub for each open store. While it has watchers, a thread of its own waits for the kernel to report writes to the
+ * side file, which every commit of every process writes to; then it looks at the store's change number, and signals the
+ * watchers' eventfds when that is another one. So a commit wakes each of them once, no matter who made it, and an idle
+ * store costs nothing.
  *
  *   commit ─► side file written ─► inotify ─► the hub's thread: change() ─► an eventfd per watcher ─► their loops
  *
- * - A change may be visible before the write that tells of it, and its process may die in between: the kernel closes its files
- *   then, and the hub wakes everybody. That comes before the last of its locks is gone, which readers of plain files need, and not
- *   at all while a child has the same files open: so there is one more look, SETTLE_MS after the last news.
+ * - A change may be visible before the write that signals it, and its process may die in between: the kernel closes its
+ *   files then, and the hub wakes all watchers. That comes before the last of its locks is gone, which readers of plain
+ *   files need, and not at all while a child has the same files open: so it checks once more, SETTLE_MS after the last
+ *   change.
  * - A watcher is in the list before tide_watch_open() returns, and the list is walked after the look: what is committed later than
  *   that wakes it.
  * - Watchers hold no transaction and no queue: how far each has read is its own affair.
- * - A store that is no file (watch.self is empty) tells by itself, from a thread of its own: hub_tell().
- * - Where the kernel tells nothing (instances used up, a file system that other machines write to) the thread looks every POLL_MS.
+ * - A store that is no file (watch.self is empty) signals changes itself, from a thread of its own: hub_tell().
+ * - Where the kernel reports nothing (instances used up, a file system that other machines write to) the thread checks
+ *   every POLL_MS.
  * - Without threads (the simulator) the caller that waits checks.
  */
 #include "store/hub.h"
@@ -41,7 +44,7 @@ struct hub {
     pthread_mutex_t life; /* of the thread: held while it is started or ended; it never takes it */
     pthread_mutex_t mu;   /* of the list and of `trouble` */
     struct tide_watch *first;
-    struct tide_err trouble; /* code 0: none; else what every watcher is told */
+    struct tide_err trouble; /* code 0: none; else the error that every watcher gets */
 
     /* The thread's, once it runs. */
     struct file_watch *files;
@@ -118,7 +121,7 @@ static enum tide_code check_files(struct hub *h, struct tide_err *err)
     return TIDE_OK;
 }
 
-/* True: the watchers have to hear of it. */
+/* True: the watchers must be woken. */
 static bool look_at_store(struct hub *h, struct tide_err *ret_trouble)
 {
     int64_t version = h->version;
@@ -215,7 +218,7 @@ static void *run_hub(void *arg)
     }
 }
 
-/* The order: what is written from here on is told of; then what the change number is now. */
+/* In this order: watch what is written from here on; then read the change number. */
 static enum tide_code start_hub(struct hub *h, struct tide_err *err)
 {
     struct store *s = h->store;

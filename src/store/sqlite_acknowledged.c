@@ -5,16 +5,17 @@
  * "-mark": the lock that all writers share, and one line with the last position that was acknowledged, written after each
  * commit. It is synced once, before the first commit with it, so that it is there after a power cut; later it can be behind
  * the log, never ahead of it. So when the log ends before the mark, acknowledged events are gone (a write-ahead log that was
- * deleted or damaged: SQLite by itself would say nothing), and opening says so. While a commit is under way it says "suspect":
- * when that commit's sync fails, or its process dies in it, the page cache may show what the disk does not have, and the process that
- * opens the store next does not trust it. It must be said before: a disk that fails the sync may fail this write as well.
+ * deleted or damaged: SQLite alone would not report it), and opening fails with it. While a commit is under way it says
+ * "suspect": when that commit's sync fails, or its process dies in it, the page cache may show what the disk does not
+ * have, and the process that opens the store next does not trust it. It must be said before: a disk that fails the sync
+ * may fail this write as well.
  *
  *   bytes 0..  "position 00000000000000000042 ok      5f3c…16 hex digits of its digest\n"
  *
  * `closed` in the table `meta`: the last position, stored by who closes the store and moved into the file with the log. The
- * first commit after that makes it -1, and is moved into the file before anyone is told; a commit that knows it moved removes
- * it. So a file that says `closed` at its last position is all there is, also without the files beside it: the copy that
- * people make. Any other file may have known of more by its mark, when that is missing.
+ * first commit after that makes it -1, and is moved into the file before it is acknowledged; a commit that knows it
+ * moved removes it. So a file that says `closed` at its last position is all there is, also without the files beside
+ * it: the copy that people make. Any other file may have known of more by its mark, when that is missing.
  *
  * "-reserve": disk blocks kept in hand; given back on a full disk, so that opening and reading still work.
  */
@@ -166,7 +167,7 @@ static enum tide_code sync_first(struct sqlite_store *s, struct tide_err *err)
     enum tide_code code = s->base.env->ops->sync(s->mark, err);
 
     code = code ? code : db_sync_dir(s, err);
-    if (code && s->mark_empty) /* what it said before stays: it may be all that tells of a loss */
+    if (code && s->mark_empty) /* its earlier content stays: it may be the only record of a loss */
         (void)!s->base.env->ops->truncate(s->mark, 0, NULL);
     s->mark_fresh = code != TIDE_OK;
     s->mark_empty &= code != TIDE_OK;

@@ -86,7 +86,7 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("url"), str_from(store->url));
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        int64_t n = -1; /* it cannot be told */
+        int64_t n = -1; /* not known */
         int one = db_query_int(c, figures[i].sql, &n);
 
         rc = (one & 0xff) == SQLITE_IOERR ? one : rc;
@@ -107,7 +107,7 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
     return TIDE_OK;
 }
 
-/* Its own check of the file tells of a failed read like of damage: "unable to get the page. error code=266". */
+/* SQLite's check of the file reports a failed read like damage: "unable to get the page. error code=266". */
 static bool tells_of_read(const char *row)
 {
     static const char words[] = "error code";

@@ -176,8 +176,8 @@ struct sqlite_store {
         OPEN_KNOWN,   /* nothing, and so does the log */
     } open,
         open_next;
-    bool opening;         /* the log says so, and perhaps not the file */
-    bool moved;           /* something was committed or moved: closing says so */
+    bool opening;         /* recorded in the log, perhaps not in the file */
+    bool moved;           /* something was committed or moved: closing records it */
     _Atomic int64_t boot; /* our row of `boots`; 0 before the first lease */
     struct holders holders;
     int64_t beat_due_ms; /* by the clock that is not set */

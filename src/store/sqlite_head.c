@@ -96,7 +96,7 @@ enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stm
     return rc ? db_fail(s, c, rc, err, "read who holds the session") : TIDE_OK;
 }
 
-/* All of it was found sound a moment ago: whoever asks for sessions that are not there does not have it read again and again. */
+/* All of it was intact a moment ago: a caller that asks for missing sessions must not cause a full read each time. */
 static bool was_sound(struct sqlite_store *s, int64_t now_ns)
 {
     bool was;
@@ -156,7 +156,7 @@ static enum tide_code find_head(struct sqlite_store *s, struct conn *c, struct s
     rc = db_step(c, st);
     if (rc == SQLITE_ROW) {
         code = holder ? head_from_row(s, c, st, ret, err) : head_prove(s, st, ret, err);
-        if (!code && !str_eq(str_from(ret->h.id), id)) /* the index says so, the row does not */
+        if (!code && !str_eq(str_from(ret->h.id), id)) /* the index has it, the row does not */
             code = db_fail(s, c, SQLITE_CORRUPT, err, "look for a session");
     } else if (rc == SQLITE_DONE)
         code = scan_for(s, c, id, ret, err);

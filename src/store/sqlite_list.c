@@ -96,7 +96,7 @@ struct str head_summary(const struct sqlite_store *s, struct arena *a, sqlite3_s
     return summary;
 }
 
-/* A row that says so without having been hidden by us would be missed nowhere. There are next to none. */
+/* A row with this flag that we did not hide would not be found missing anywhere. There are hardly any. */
 static enum tide_code prove_hidden(struct sqlite_store *s, struct conn *c, struct tide_err *err)
 {
     sqlite3_stmt *st = db_stmt(c, ST_HIDDEN_HEADS);

@@ -384,7 +384,7 @@ static enum tide_code receive_answers(struct sqlite_store *s, struct batch *list
     if (outcome == QUEUE_UNKNOWN || (outcome == QUEUE_STORED && !known))
         return fail_unknown(s, list, "the disk failed while the events were being stored", err);
     accept_answers(s, list, ret_answered);
-    s->queue.alone = !*ret_answered; /* what was refused is tried, and told, by this process itself */
+    s->queue.alone = !*ret_answered; /* this process itself tries what was refused, and returns the error */
     return *ret_answered ? TIDE_OK : queue_lock(s, NULL, &(bool){false}, err);
 }
 
@@ -520,7 +520,7 @@ static void finish_request(struct sqlite_store *s, unsigned slot, enum queue_out
     wake_later(s, slot);
 }
 
-/* NULL: it is not right, and its owner is told to do it itself. */
+/* NULL: it is not valid, and its owner must do it itself. */
 static struct request *take_request(struct sqlite_store *s, struct shared *q, unsigned slot)
 {
     struct request *r = request_get(&s->queue.arena, q->areas[slot], AREA_BYTES);

@@ -291,7 +291,7 @@ static enum tide_code upgrade_locked(struct sqlite_store *s, bool create, struct
         return code;
     }
     mark_end(s, pos);
-    (void)!db_compact(s, NULL); /* our id belongs into the file's header; the side file tells until it is there */
+    (void)!db_compact(s, NULL); /* our id belongs into the file's header; the side file has it until then */
     return TIDE_OK;
 }
 

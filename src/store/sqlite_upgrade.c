@@ -5,7 +5,7 @@
  * snapshots and summaries, which the new fold would read wrongly, go. Checks are made anew only for rows whose old check
  * is right: a damaged row stays damaged.
  *
- * Version 5: how long the leases of a process are, so that others can tell by elapsed time that it is silent.
+ * Version 5: how long the leases of a process are, so that others can see by elapsed time that it is silent.
  *
  * Version 4: which events are checkpoints is in `blocks`. Up to version 3 two indexes said so; they fill the rows and go.
  */

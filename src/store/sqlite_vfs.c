@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQLite's own VFS, but for two things. A read that the disk fails (EIO) is an I/O error: SQLite's says
- * SQLITE_IOERR_CORRUPTFS, and its engine turns that into SQLITE_CORRUPT, so that nobody can tell a failed cable from a damaged
- * file any more. And what a transaction writes to the write-ahead log is gathered (env/wal_writes.h), as is what is moved from there
- * into the database (env/wal_moves.h).
+ * SQLITE_IOERR_CORRUPTFS, and its engine turns that into SQLITE_CORRUPT, so that a failed cable looks the same as a
+ * damaged file any more. And what a transaction writes to the write-ahead log is gathered (env/wal_writes.h), as is
+ * what is moved from there into the database (env/wal_moves.h).
  *
  * Each file that is opened gets a copy of its table of methods with some of ours; what is behind it is SQLite's. Behind
  * SQLite's struct of a file there is room for what is gathered.

@@ -2,7 +2,7 @@
 /*
  * One group, one transaction. Order inside it: lock the side file, BEGIN IMMEDIATE, find out whether anyone else has
  * committed since (data_version; if so, what we remember of heads is dropped), then for each batch: check lease and
- * expected seq, insert its events; last, write the heads that moved and COMMIT, which syncs. Only then is anyone told.
+ * expected seq, insert its events; last, write the heads that moved and COMMIT, which syncs. Only then acknowledge.
  * A refusal is decided before the batch's first write, so one refusal leaves no trace and the others continue.
  */
 #include <inttypes.h>
@@ -289,7 +289,7 @@ static void delete_session(struct txn *t, struct batch *b, struct whead *w)
     if (b->code || t->rc)
         return;
     t->rc = pending_flush(t->s);
-    t->s->last_pos++; /* a deletion has a position too: when its commit is lost, the mark tells */
+    t->s->last_pos++; /* a deletion has a position too: the mark shows whether its commit was lost */
     t->rc = t->rc ? t->rc : session_erase(t->s, w);
     whead_clear(w);
     t->deleted++;
@@ -418,7 +418,7 @@ static void adopt_group(struct sqlite_store *s, const struct batch *list)
     }
 }
 
-/* What a failed COMMIT means: without space nothing was stored; anything else cannot be told from here. */
+/* What a failed COMMIT means: without space nothing was stored; anything else is not known here. */
 static void commit_failed(struct sqlite_store *s, int rc, struct tide_err *err)
 {
     if (db_fail(s, &s->w, rc, err, "append") == TIDE_FULL && (rc & 0xff) == SQLITE_FULL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calls that read. A read that fails may succeed a moment later (a cable, a path of a disk array, a server of files): it is
- * tried again, a few times, before anyone is told. Only what is an I/O error by its name: what digests call damaged stays so. What
- * was handed out before the failure is not handed out again.
+ * retried, a few times, before the caller gets the error. Only what is an I/O error by its name: what digests call
+ * damaged stays so. What was handed out before the failure is not handed out again.
  */
 #include "base/invariant.h"
 #include "base/map.h"
@@ -133,7 +133,7 @@ enum tide_code store_read(struct store *s, const struct head *head, int64_t from
     enum tide_code code;
     int tries = 0;
 
-    if (head->damaged && from > head->last_seq) /* what stands there cannot be told: that is not nothing */
+    if (head->damaged && from > head->last_seq) /* it is not known what is there: that is not the same as nothing */
         from = head->last_seq;
     from = from < head->first_seq ? head->first_seq : from;
     to = to == 0 || to > head->last_seq ? head->last_seq : to;

@@ -29,7 +29,7 @@ void glyph_clean(struct buf *out, struct str text);
 /* Appends what fits of one line, cleaned, with "…" where it was cut; a line end is a blank. Returns the columns used. */
 int glyph_fit(struct buf *out, struct str text, int columns);
 
-/* The same of a name or a title, which people tell apart by what they see: what nobody would see is shown as "�". */
+/* The same of a name or a title, which people distinguish by sight: what nobody would see is shown as "�". */
 int name_fit(struct buf *out, struct str text, int columns);
 int text_columns(struct str text); /* that all of it takes so */
 

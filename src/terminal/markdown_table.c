@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables. How wide a column is only its last row tells, so a table is held back until it has ended, and drawn whole: the one
- * thing of an answer that is not drawn as it comes. What is no table after all (no row of dashes below its head), is too
- * long to be held, or too wide to be read, stays the text it is.
+ * Tables. The width of a column is known only after its last row, so a table is held back until it has ended, and drawn
+ * whole: the one thing of an answer that is not drawn as it comes. What is no table after all (no row of dashes below
+ * its head), is too long to be held, or too wide to be read, stays the text it is.
  *
  * A column that has no room is wrapped, the widest first; none becomes narrower than COLUMN_MIN.
  */
@@ -37,7 +37,7 @@ struct table_text {
 
 /* ---- its text ---- */
 
-/* The next line from `at` on; 0: it is none of a table. *ret_open: that, or its end, cannot be told yet. */
+/* The next line from `at` on; 0: it is not one of a table. *ret_open: that, or its end, is not known yet. */
 static size_t line_at(struct str all, size_t at, bool last, bool *ret_open)
 {
     size_t from = at;

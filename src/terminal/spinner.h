@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line that shows that something is going on, and for how long. Drawn when the caller ticks; there is no thread. */
+/* One line that shows what is in progress, and for how long. Drawn when the caller ticks; there is no thread. */
 #ifndef TERMINAL_SPINNER_H
 #define TERMINAL_SPINNER_H
 

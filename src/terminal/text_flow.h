@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Styled text that flows into lines: words are kept whole, lines that go on are indented, nothing is drawn twice. */
+/* Styled text that flows into lines: words are kept whole, continued lines are indented, nothing is drawn twice. */
 #ifndef TERMINAL_TEXT_FLOW_H
 #define TERMINAL_TEXT_FLOW_H
 

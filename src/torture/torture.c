@@ -91,7 +91,7 @@ static void take_answers(struct torture *t)
 
 /* ---- a place of its own ---- */
 
-/* Programs are told the session's id: no two tortures may use the same. */
+/* Programs get the session's id: no two tortures may use the same. */
 static void name_trial(struct torture *t, struct trial *trial, const char *prefix, size_t n)
 {
     snprintf(trial->session_id, sizeof(trial->session_id), "%s-%zu-%s", prefix, n, strrchr(t->dir, '-') + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One process of a tortured session. It does what `run` and `resume` do, with somebody looking on: at the store, every
- * append is counted on its way in and out; at the executor, every node's work. Where it is told to die it sends itself
+ * append is counted on its way in and out; at the executor, every node's work. Where it is to die it sends itself
  * SIGKILL, so nothing of it is tidied up, as when the machine takes a process away. What it writes into the ledger is one
  * write() each and is there whatever happens next.
  */

@@ -36,7 +36,7 @@ static void open_dialog(struct app *app, enum dialog_what what, const char *id, 
     snprintf(app->dialog_id, sizeof app->dialog_id, "%s", id);
 }
 
-static void say(struct app *app, const struct line *like, const char *text)
+static void add_text(struct app *app, const struct line *like, const char *text)
 {
     lines_add(&app->dialog.body, str_from(text), app->dialog.body_columns, 0, like);
 }
@@ -92,7 +92,7 @@ void app_answer(struct app *app, const struct tide_session_info *info, const str
     app_question_lines(&app->dialog.body, q, app->dialog.body_columns, app->now_ms);
     app->dialog_approval = q->approval;
     if (q->approval) {
-        dialog_field(&app->dialog, "reason", "optional; whoever asked is told");
+        dialog_field(&app->dialog, "reason", "optional; stored with the answer");
         dialog_button(&app->dialog, "yes", 'y');
         dialog_button(&app->dialog, "no", 'n');
         app->dialog.focus = app->dialog.n_fields + 2; /* on neither: nothing is decided by Enter alone */
@@ -244,7 +244,7 @@ static void add_choices(struct app *app, const struct tide_session_info *info)
             continue;
         app->choices[d->n_buttons] = *n;
         app->choices[d->n_buttons].arguments = arena_text(&d->body.arena, n->arguments);
-        say(app, &plain, arena_printf(&d->body.arena, "%s: %s", label, says));
+        add_text(app, &plain, arena_printf(&d->body.arena, "%s: %s", label, says));
         dialog_button(d, label, d->n_buttons ? 0 : 'r');
     }
 }
@@ -257,7 +257,7 @@ void app_resume(struct app *app, const struct tide_session_info *info, const cha
     snprintf(title, sizeof title, "Resume %s", info->id);
     open_dialog(app, DIALOG_RESUME, info->id, title);
     app->dialog_last_seq = info->last_seq;
-    say(app, &bold, info->why ? info->why : "");
+    add_text(app, &bold, info->why ? info->why : "");
     if (checkpoint) {
         app->choices[0] = (struct tide_next){.action = TIDE_ACTION_RESUME, .arguments = "{}"};
         dialog_button(d, "resume", 'r');
@@ -278,7 +278,7 @@ void app_resume(struct app *app, const struct tide_session_info *info, const cha
     }
     dialog_button(d, "close", 0);
     d->focus = d->n_fields;
-    say(app, &plain, "");
+    add_text(app, &plain, "");
     app->dialog_base = d->body.n;
     app_want(app, ASK_PLAN);
 }
@@ -352,12 +352,12 @@ void app_send(struct app *app, const struct tide_session_info *info)
     snprintf(title, sizeof title, "Send to %s", info->id);
     open_dialog(app, DIALOG_SEND, info->id, title);
     app->dialog_last_seq = info->last_seq;
-    say(app, &dim,
-        info->holder ? "It runs: the message is queued, and delivered once."
-        : info->status == TIDE_STATUS_WAITING
-            ? "It waits: its run goes on with the message, and the token of the wait is void."
-        : info->kind == TIDE_KIND_CHAT ? "The chat answers."
-                                       : "A run begins with it, or it is queued for the next one.");
+    add_text(app, &dim,
+             info->holder ? "It runs: the message is queued, and delivered once."
+             : info->status == TIDE_STATUS_WAITING
+                 ? "It waits: its run continues with the message, and the token of the wait is revoked."
+             : info->kind == TIDE_KIND_CHAT ? "The chat answers."
+                                            : "A run begins with it, or it is queued for the next one.");
     dialog_field(&app->dialog, "message", NULL);
     dialog_button(&app->dialog, "send", 's');
     dialog_button(&app->dialog, "close", 0);
@@ -369,8 +369,8 @@ void app_cancel(struct app *app, const struct tide_session_info *info)
 
     snprintf(title, sizeof title, "Cancel %s", info->id);
     open_dialog(app, DIALOG_CANCEL, info->id, title);
-    say(app, &bold, "Its run ends now, wherever it runs.");
-    say(app, &plain, "What is finished stays finished. It can be resumed later.");
+    add_text(app, &bold, "Its run ends now, wherever it runs.");
+    add_text(app, &plain, "What is finished stays finished. It can be resumed later.");
     dialog_field(&app->dialog, "reason", "optional, for the log");
     dialog_button(&app->dialog, "cancel the run", 'x');
     dialog_button(&app->dialog, "leave it", 'l');
@@ -384,7 +384,7 @@ void app_fork(struct app *app, const char *id, int64_t seq)
     snprintf(title, sizeof title, "Fork %s", id);
     open_dialog(app, DIALOG_FORK, id, title);
     snprintf(text, sizeof text, "A new session begins with the past of this one, up to event %lld.", (long long)seq);
-    say(app, &plain, text);
+    add_text(app, &plain, text);
     app->dialog_seq = seq;
     dialog_button(&app->dialog, "fork", 'f');
     dialog_button(&app->dialog, "close", 0);
@@ -397,9 +397,10 @@ void app_roll_back(struct app *app, const char *id, int64_t seq)
     snprintf(title, sizeof title, "Roll back %s", id);
     open_dialog(app, DIALOG_ROLL_BACK, id, title);
     snprintf(text, sizeof text, "Its content becomes what it was at event %lld.", (long long)seq);
-    say(app, &bold, text);
-    say(app, &plain, "Nothing is deleted: the log keeps all of it, and rolling back to a later event undoes this.");
-    say(app, &plain, "");
+    add_text(app, &bold, text);
+    add_text(app, &plain,
+             "Nothing is deleted: the log keeps all of it, and rolling back to a later event undoes this.");
+    add_text(app, &plain, "");
     app->dialog_base = app->dialog.body.n;
     app_want(app, ASK_UNDONE);
     app->dialog_seq = seq;
@@ -461,7 +462,7 @@ void app_dialog_key(struct app *app, const struct key *k)
         return;
     if (pressed == DIALOG_CLOSED || pressed == d->n_buttons - 1) {
         if (d->busy)
-            app_say(app, INK_DIM, "it goes on; you see it when it is done");
+            app_say(app, INK_DIM, "it continues in the background");
         dialog_close(d);
         return;
     }
@@ -482,7 +483,7 @@ bool app_act_key(struct app *app, const struct key *k, const struct tide_session
     if (key_is(k, 'a') && app_asks_person(info))
         app_answer(app, info, q);
     else if (key_is(k, 'a'))
-        app_say(app, INK_WARN, "it asks nobody: %s", info->why ? info->why : "");
+        app_say(app, INK_WARN, "it has no question: %s", info->why ? info->why : "");
     else if (key_is(k, 'r') && app_asks_person(info))
         app_answer(app, info, q);
     else if (key_is(k, 'r'))
@@ -492,7 +493,7 @@ bool app_act_key(struct app *app, const struct key *k, const struct tide_session
     else if (key_is(k, 'x') && (info->status != TIDE_STATUS_IDLE))
         app_cancel(app, info);
     else if (key_is(k, 'x'))
-        app_say(app, INK_WARN, "there is nothing to cancel: nothing of it runs");
+        app_say(app, INK_WARN, "there is nothing to cancel: it does not run");
     else
         return false;
     return true;

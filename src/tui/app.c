@@ -175,7 +175,7 @@ void app_seen(struct app *app, const struct tide_session_info *info)
         info->last_seq <= app->dialog_last_seq)
         return;
     dialog_close(&app->dialog);
-    app_say(app, INK_GOOD, "%s goes on", info->id);
+    app_say(app, INK_GOOD, "%s continues", info->id);
 }
 
 void app_acted(struct app *app, const struct acted *acted)

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 
-/* What a text means; the driver knows how that looks. A state is told by its shape as well. */
+/* What a text means; the driver knows how that looks. A state is shown by its shape as well. */
 enum ink {
     INK_PLAIN,
     INK_DIM,

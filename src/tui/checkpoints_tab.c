@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the session can go on from: what was complete there, and what can be done with it. */
+/* The checkpoints of a session: what was complete there, and the actions on them. */
 #include <stdio.h>
 
 #include "base/timefmt.h"

@@ -55,7 +55,7 @@ int ask_lane(enum ask_what what)
 
 /* ---- mail ---- */
 
-static void post(struct crew *c, struct mail *m)
+static void post_mail(struct crew *c, struct mail *m)
 {
     const uint64_t one = 1;
 
@@ -118,7 +118,7 @@ static void read_one(struct crew *c, const struct ask *ask)
     (void)!c->source->ops->get(c->source, answer, &answer->err);
     m->what = MAIL_ANSWER;
     m->answer = answer;
-    post(c, m);
+    post_mail(c, m);
 }
 
 static void *run_lane(void *arg)
@@ -171,7 +171,7 @@ static void take_news(void *arg, const struct news *news)
         m->text = mem_dup(news->text);
         m->news.text = (struct str){m->text, news->text.len};
     }
-    post(arg, m);
+    post_mail(arg, m);
 }
 
 static void *run_follower(void *arg)
@@ -237,7 +237,7 @@ static void *run_act(void *arg)
     (void)!c->source->ops->act(c->source, &d->act, &m->acted, &m->acted.err);
     act_done(&d->act);
     free(d);
-    post(c, m);
+    post_mail(c, m);
     pthread_mutex_lock(&c->mu);
     c->acts--;
     pthread_cond_broadcast(&c->wake);
@@ -255,7 +255,7 @@ static void refuse_act(struct crew *c, struct act *act, const char *why)
     memcpy(m->acted.id, act->id, sizeof m->acted.id);
     (void)!tide_fail(&m->acted.err, TIDE_BUSY, "%s", why);
     act_done(act);
-    post(c, m);
+    post_mail(c, m);
 }
 
 void crew_act(struct crew *c, struct act *act)

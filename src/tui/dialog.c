@@ -54,7 +54,7 @@ static int press_letter(const struct dialog *d, const struct key *k)
     return DIALOG_STAYS;
 }
 
-static int click(struct dialog *d, const struct key *k)
+static int click_dialog(struct dialog *d, const struct key *k)
 {
     if (k->row == d->buttons_row)
         for (int i = 0; i < d->n_buttons; i++)
@@ -85,7 +85,7 @@ int dialog_key(struct dialog *d, const struct key *k)
     if (d->busy)
         return DIALOG_STAYS;
     if (k->what == KEY_IS_CLICK || k->what == KEY_IS_DOUBLE_CLICK)
-        return click(d, k);
+        return click_dialog(d, k);
     if (k->what == KEY_IS_TAB || (in_field && k->what == KEY_IS_DOWN))
         return next_focus(d, 1);
     if (k->what == KEY_IS_BACK_TAB || (in_field && k->what == KEY_IS_UP))

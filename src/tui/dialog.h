@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A question to the person in front of the screen: what it is about, fields to fill in, buttons. Pure: whoever opened it reads the fields
- * when a button was pressed.
+ * A question to the person in front of the screen: what it is about, fields to fill in, buttons. Pure: the caller that
+ * opened it reads the fields when a button was pressed.
  */
 #ifndef TUI_DIALOG_H
 #define TUI_DIALOG_H

@@ -38,7 +38,7 @@ const struct tide_session_info *inbox_chosen(const struct app *app)
     return chosen_row(app) ? &chosen_row(app)->row.info : NULL;
 }
 
-static void remember(struct app *app)
+static void remember_choice(struct app *app)
 {
     const struct row_view *row = chosen_row(app);
 
@@ -65,7 +65,7 @@ void inbox_take(struct app *app, struct answer *answer)
         if (strcmp(rows->at[i].row.info.id, p->chosen) == 0)
             p->scroll.at = (int)i;
     scroll_fit(&p->scroll, (int)rows->n, p->scroll.height);
-    remember(app);
+    remember_choice(app);
 }
 
 void inbox_key(struct app *app, const struct key *k)
@@ -78,7 +78,7 @@ void inbox_key(struct app *app, const struct key *k)
         if (line < 0)
             return;
         scroll_to(&p->scroll, line);
-        remember(app);
+        remember_choice(app);
         row = chosen_row(app);
         if (k->what == KEY_IS_DOUBLE_CLICK && row)
             app_answer(app, &row->row.info, row->question);
@@ -94,7 +94,7 @@ void inbox_key(struct app *app, const struct key *k)
     } else if (k->what == KEY_IS_PAGE_UP) {
         p->detail_from = p->detail_from > 5 ? p->detail_from - 5 : 0;
     } else if (scroll_key(&p->scroll, k)) {
-        remember(app);
+        remember_choice(app);
     } else if (row) {
         app_act_key(app, k, &row->row.info, row->question);
     }

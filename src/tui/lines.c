@@ -21,7 +21,7 @@ void lines_done(struct lines *l)
     arena_done(&l->arena);
 }
 
-static void push(struct lines *l, struct str text, const struct line *like)
+static void push_line(struct lines *l, struct str text, const struct line *like)
 {
     struct line *one;
 
@@ -76,7 +76,7 @@ static void say_rest(struct lines *l, struct str rest, const struct line *like)
 
     more.ink = INK_DIM;
     more.lead = NULL;
-    push(l, str_from(arena_printf(&l->arena, "… %zu more bytes", rest.len)), &more);
+    push_line(l, str_from(arena_printf(&l->arena, "… %zu more bytes", rest.len)), &more);
 }
 
 void lines_add(struct lines *l, struct str text, int columns, int most, const struct line *like)
@@ -97,7 +97,7 @@ void lines_add(struct lines *l, struct str text, int columns, int most, const st
                 say_rest(l, rest, &now);
                 return;
             }
-            push(l, without_blank(line, piece), &now);
+            push_line(l, without_blank(line, piece), &now);
             now.lead = NULL;
             now.ts_ms = 0;
             line = (struct str){line.ptr + piece, line.len - piece};
@@ -109,7 +109,7 @@ void lines_add(struct lines *l, struct str text, int columns, int most, const st
 
 void lines_add_one(struct lines *l, struct str text, const struct line *like)
 {
-    push(l, arena_dup(&l->arena, text), like);
+    push_line(l, arena_dup(&l->arena, text), like);
 }
 
 void lines_draw(const struct lines *l, int from, struct canvas *c, int row, int col, int rows, int columns)

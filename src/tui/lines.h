@@ -11,7 +11,7 @@ struct line {
     enum ink ink, lead_ink;
     const char *lead; /* a mark at the left of its first column; NULL: none */
     int indent;
-    int64_t seq;   /* of the event it tells of; 0: of none */
+    int64_t seq;   /* of the event that it shows; 0: none */
     int64_t ts_ms; /* shown at the right of its first line; 0: not shown */
     int entry;     /* of which entry it is; -1: of none */
 };

@@ -49,7 +49,7 @@ const struct tide_session_info *list_chosen(const struct app *app)
     return chosen_row(app) ? &chosen_row(app)->row.info : NULL;
 }
 
-static void remember(struct app *app)
+static void remember_choice(struct app *app)
 {
     const struct row_view *row = chosen_row(app);
 
@@ -76,7 +76,7 @@ void list_take(struct app *app, struct answer *answer)
     scroll_fit(&l->scroll, (int)rows->n, l->scroll.height);
     for (size_t i = 0; i < rows->n; i++)
         app_seen(app, &rows->at[i].row.info);
-    remember(app);
+    remember_choice(app);
 }
 
 /* ---- keys ---- */
@@ -99,13 +99,13 @@ static void search_key(struct app *app, const struct key *k)
         filter_changed(app);
     } else if (k->what == KEY_IS_UP || k->what == KEY_IS_DOWN) {
         scroll_key(&l->scroll, k);
-        remember(app);
+        remember_choice(app);
     } else if (field_key(&l->search, k)) {
         filter_changed(app);
     }
 }
 
-static void click(struct app *app, const struct key *k)
+static void click_list(struct app *app, const struct key *k)
 {
     struct list_page *l = &app->list;
     int line = scroll_line_at(&l->scroll, k->row - l->first_row);
@@ -120,7 +120,7 @@ static void click(struct app *app, const struct key *k)
     if (line < 0)
         return;
     scroll_to(&l->scroll, line);
-    remember(app);
+    remember_choice(app);
     if (k->what == KEY_IS_DOUBLE_CLICK)
         session_open(app, l->chosen);
 }
@@ -130,7 +130,7 @@ static void scrolled(struct app *app)
     struct list_page *l = &app->list;
     const struct rows_view *rows = rows_of(app);
 
-    remember(app);
+    remember_choice(app);
     if (rows && rows->more && l->scroll.at >= l->scroll.n - 1) {
         l->limit += l->limit;
         app_want(app, ASK_SESSIONS);
@@ -163,7 +163,7 @@ void list_key(struct app *app, const struct key *k)
         field_set(&l->search, "");
         filter_changed(app);
     } else if (k->what == KEY_IS_CLICK || k->what == KEY_IS_DOUBLE_CLICK) {
-        click(app, k);
+        click_list(app, k);
     } else if ((k->what == KEY_IS_ENTER || k->what == KEY_IS_RIGHT) && row) {
         session_open(app, row->row.info.id);
     } else if (scroll_key(&l->scroll, k)) {

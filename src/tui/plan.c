@@ -4,7 +4,7 @@
 
 #define NAMES_MAX 12
 
-static void say(struct lines *l, const char *lead, enum ink lead_ink, enum ink ink, int columns, const char *text)
+static void add_text(struct lines *l, const char *lead, enum ink lead_ink, enum ink ink, int columns, const char *text)
 {
     lines_add(l, str_from(text), columns, 6,
               &(struct line){.lead = lead, .lead_ink = lead_ink, .ink = ink, .indent = 2, .entry = -1});
@@ -32,7 +32,7 @@ static void say_names(struct lines *l, const struct json *v, const char *key, co
     const char *names = names_of(&l->arena, json_get(v, str_from(key)), member, &n);
 
     if (n)
-        say(l, NULL, INK_PLAIN, INK_PLAIN, columns, arena_printf(&l->arena, "%s: %s", what, names));
+        add_text(l, NULL, INK_PLAIN, INK_PLAIN, columns, arena_printf(&l->arena, "%s: %s", what, names));
 }
 
 static void say_missing(struct lines *l, const struct json *v, int columns)
@@ -40,11 +40,11 @@ static void say_missing(struct lines *l, const struct json *v, int columns)
     const struct json *list = json_get(v, STR("missing_inputs"));
 
     for (const struct json *one = list ? list->first : NULL; one; one = one->next)
-        say(l, "▲", INK_WARN, INK_PLAIN, columns,
-            arena_printf(&l->arena, "'%.*s' needs '%.*s'%s", STR_ARG(json_get_text(&l->arena, one, STR("node"))),
-                         STR_ARG(json_get_text(&l->arena, one, STR("key"))),
-                         json_get_bool(one, STR("never_stored"), false) ? ", which is stored nowhere: give it again"
-                                                                        : ""));
+        add_text(l, "▲", INK_WARN, INK_PLAIN, columns,
+                 arena_printf(
+                     &l->arena, "'%.*s' needs '%.*s'%s", STR_ARG(json_get_text(&l->arena, one, STR("node"))),
+                     STR_ARG(json_get_text(&l->arena, one, STR("key"))),
+                     json_get_bool(one, STR("never_stored"), false) ? ", which is stored nowhere: give it again" : ""));
 }
 
 static void say_list(struct lines *l, const struct json *v, const char *key, const char *lead, enum ink ink,
@@ -56,7 +56,7 @@ static void say_list(struct lines *l, const struct json *v, const char *key, con
         struct str text =
             one->type == JSON_STRING ? json_text(&l->arena, one) : json_get_text(&l->arena, one, STR("reason"));
 
-        say(l, lead, ink, ink, columns, arena_dup(&l->arena, text).ptr);
+        add_text(l, lead, ink, ink, columns, arena_dup(&l->arena, text).ptr);
     }
 }
 
@@ -70,11 +70,11 @@ void plan_lines(struct lines *l, struct str json, int columns)
         return;
     from = json_get(v, STR("from"));
     checkpoint = json_get_text(&l->arena, from, STR("checkpoint"));
-    say(l, "→", INK_ACCENT, INK_PLAIN, columns,
-        checkpoint.len ? arena_printf(&l->arena, "from checkpoint %.*s, event %lld", STR_ARG(checkpoint),
-                                      (long long)json_get_int(from, STR("seq"), 0))
-                       : arena_printf(&l->arena, "from where it stands, event %lld",
-                                      (long long)json_get_int(from, STR("seq"), 0)));
+    add_text(l, "→", INK_ACCENT, INK_PLAIN, columns,
+             checkpoint.len ? arena_printf(&l->arena, "from checkpoint %.*s, event %lld", STR_ARG(checkpoint),
+                                           (long long)json_get_int(from, STR("seq"), 0))
+                            : arena_printf(&l->arena, "from where it stands, event %lld",
+                                           (long long)json_get_int(from, STR("seq"), 0)));
     say_names(l, v, "nodes_to_run", "node", "runs", columns);
     say_names(l, v, "complete", "node", "does not run again", columns);
     say_names(l, v, "happened", "node", "is taken as happened", columns);
@@ -109,9 +109,10 @@ void undone_lines(struct lines *l, struct str json, int columns)
             text = arena_printf(&l->arena, "%s%s%lld %s", text, *text ? ", " : "", (long long)many,
                                 many == 1 ? counts[i].one : counts[i].many);
     }
-    say(l, "↶", INK_WARN, INK_PLAIN, columns,
-        *text ? arena_printf(&l->arena, "undone: %s", text) : "there is nothing behind it that counts");
+    add_text(l, "↶", INK_WARN, INK_PLAIN, columns,
+             *text ? arena_printf(&l->arena, "undone: %s", text) : "there is nothing behind it that counts");
     names = names_of(&l->arena, json_get(undone, STR("once_effects")), "name", &n);
     if (n)
-        say(l, "▲", INK_WARN, INK_PLAIN, columns, arena_printf(&l->arena, "these happened, and stay so: %s", names));
+        add_text(l, "▲", INK_WARN, INK_PLAIN, columns,
+                 arena_printf(&l->arena, "these happened, and stay so: %s", names));
 }

@@ -246,7 +246,7 @@ struct look {
     short pair;
 };
 
-/* Without colours the attributes alone tell apart what has to be told apart. */
+/* Without colours the attributes alone distinguish what must be distinguished. */
 static struct look look_of(const struct screen *s, const struct cell *cell)
 {
     static const struct look colored[INKS] = {

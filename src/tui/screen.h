@@ -26,6 +26,6 @@ bool screen_resized(struct screen *s); /* since it was asked last */
 void screen_show(struct screen *s, const struct canvas *c);
 bool screen_key(struct screen *s, struct key *ret); /* false: there is none now */
 int screen_fd(const struct screen *s);              /* readable when there may be a key, or another size */
-void screen_suspend(struct screen *s);              /* until somebody lets this process go on */
+void screen_suspend(struct screen *s);              /* until this process is continued */
 
 #endif

@@ -9,7 +9,7 @@ static int within(int value, int low, int high)
     return value > high ? (high < low ? low : high) : value < low ? low : value;
 }
 
-static void settle(struct scroll *s)
+static void settle_scroll(struct scroll *s)
 {
     s->at = within(s->at, 0, s->n - 1);
     if (s->at < s->top)
@@ -25,21 +25,21 @@ void scroll_fit(struct scroll *s, int n, int height)
     s->height = height > 0 ? height : 1;
     if (s->follow)
         s->at = n - 1;
-    settle(s);
+    settle_scroll(s);
 }
 
 void scroll_to(struct scroll *s, int line)
 {
     s->at = line;
     s->follow = false;
-    settle(s);
+    settle_scroll(s);
 }
 
 static void move_by(struct scroll *s, int lines)
 {
     s->at = within(s->at + lines, 0, s->n - 1);
     s->follow = s->n > 0 && lines > 0 && s->follow;
-    settle(s);
+    settle_scroll(s);
 }
 
 bool scroll_key(struct scroll *s, const struct key *k)

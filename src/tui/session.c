@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One session: what it is and why it stands as it stands, what it asks, and below that one of its views. All views are lines with a cursor; a
- * line knows the event it tells of, so that on each of them the state as of that moment is one key away.
+ * line knows the event that it shows, so that on each of them the state as of that moment is one key away.
  */
 #include <stdio.h>
 
@@ -203,13 +203,13 @@ static void show_state(struct app *app)
     show_tab(app, TAB_STATE);
 }
 
-static void leave(struct app *app)
+static void leave_session(struct app *app)
 {
     app->place = app->session.from;
     app_want(app, app->place == PLACE_INBOX ? ASK_INBOX : ASK_SESSIONS);
 }
 
-static void click(struct app *app, const struct key *k)
+static void click_session(struct app *app, const struct key *k)
 {
     struct session_tab *s = &app->session;
     struct sheet *sheet = &s->sheets[s->tab];
@@ -252,13 +252,13 @@ void session_key(struct app *app, const struct key *k)
     if (s->filtering && log_key(app, k))
         return;
     if (k->what == KEY_IS_ESCAPE || key_is(k, 'q') || k->what == KEY_IS_ERASE)
-        leave(app);
+        leave_session(app);
     else if (k->what == KEY_IS_TAB || k->what == KEY_IS_BACK_TAB)
         show_tab(app, (int)s->tab + (k->what == KEY_IS_TAB ? 1 : -1));
     else if (k->what == KEY_IS_TEXT && k->text[0] >= '1' && k->text[0] < '1' + TABS && !k->text[1])
         show_tab(app, k->text[0] - '1');
     else if (k->what == KEY_IS_CLICK || k->what == KEY_IS_DOUBLE_CLICK)
-        click(app, k);
+        click_session(app, k);
     else if (!page)
         return;
     else if (tabs[s->tab].key && tabs[s->tab].key(app, k))

@@ -52,7 +52,7 @@ void answer_free(struct answer *a)
     free(a);
 }
 
-static void wipe(char **text)
+static void wipe_text(char **text)
 {
     if (*text)
         explicit_bzero(*text, strlen(*text));
@@ -61,12 +61,12 @@ static void wipe(char **text)
 
 void act_done(struct act *a)
 {
-    wipe(&a->input);
-    wipe(&a->set);
-    wipe(&a->message);
-    wipe(&a->reason);
-    wipe(&a->checkpoint);
-    wipe(&a->retry);
-    wipe(&a->happened);
-    wipe(&a->ask_again);
+    wipe_text(&a->input);
+    wipe_text(&a->set);
+    wipe_text(&a->message);
+    wipe_text(&a->reason);
+    wipe_text(&a->checkpoint);
+    wipe_text(&a->retry);
+    wipe_text(&a->happened);
+    wipe_text(&a->ask_again);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the screens get what they show, and what carries out what is asked there: a store, through the engine, or a server. Both answer in the
- * shapes of the API (docs/SERVER.md), so there is one way to read an answer, and a screen cannot tell which it is on.
+ * shapes of the API (docs/SERVER.md), so there is one way to read an answer, and a screen does not know which one it
+ * shows.
  */
 #ifndef TUI_SOURCE_H
 #define TUI_SOURCE_H
@@ -111,9 +112,10 @@ struct source_ops {
     enum tide_code (*get)(struct source *s, struct answer *answer, struct tide_err *err);
     /* Carries it out, and waits until it is done or has begun. On any thread, on several at once. */
     enum tide_code (*act)(struct source *s, const struct act *act, struct acted *ret, struct tide_err *err);
-    /* Tells what is new until the source is stopped. On a thread of its own; it mends what it lost by itself. */
+    /* Reports what is new until the source is stopped. On a thread of its own; it reconnects by itself. */
     void (*follow)(struct source *s, news_fn *fn, void *arg);
-    /* The same of one session, with what its model is saying, until it is halted. NULL: follow() tells all there is. On a thread of its own. */
+    /* The same of one session, with what its model is saying, until it is halted. NULL: follow() reports all there is.
+     * On a thread of its own. */
     void (*look_at)(struct source *s, const char *id, struct halt *halt, news_fn *fn, void *arg);
     void (*close)(struct source *s); /* when nothing is under way any more */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server: each look is a request of the API, whose answer is passed on as it came. Each thread has a connection of its own. What broke is said,
- * and tried again by whoever asked; the stream of what happens continues behind its last id.
+ * and retried by the caller; the stream of what happens continues behind its last id.
  */
 #include "tui/source_store.h"
 
@@ -94,7 +94,7 @@ static void begin_ask(struct remote *r, const struct ask *ask)
         remote_param_int(r, "at", ask->seq);
 }
 
-static enum tide_code get(struct source *base, struct answer *answer, struct tide_err *err)
+static enum tide_code get_answer(struct source *base, struct answer *answer, struct tide_err *err)
 {
     struct source_server *s = (struct source_server *)base;
     struct remote **lane = &s->lanes[ask_lane(answer->ask.what)];
@@ -188,7 +188,7 @@ static enum tide_code follow_once(struct following *f, struct tide_err *err)
     return code ? code : tide_fail(err, TIDE_IO, "the server has closed the connection");
 }
 
-static void follow(struct source *base, news_fn *fn, void *arg)
+static void follow_sessions(struct source *base, news_fn *fn, void *arg)
 {
     struct following f = {.s = (struct source_server *)base, .fn = fn, .arg = arg, .after = -1};
     int pause = AGAIN_MS;
@@ -332,7 +332,7 @@ static void begin_act(struct remote *r, const struct act *act)
     }
 }
 
-static enum tide_code act(struct source *base, const struct act *what, struct acted *ret, struct tide_err *err)
+static enum tide_code run_act(struct source *base, const struct act *what, struct acted *ret, struct tide_err *err)
 {
     static const char *const said[] = {
         [ACT_ANSWER] = "answered",  [ACT_RESUME] = "resumed", [ACT_SEND] = "sent",
@@ -364,7 +364,7 @@ static void close_source(struct source *base)
     free(s);
 }
 
-static const struct source_ops ops = {get, act, follow, look_at, close_source};
+static const struct source_ops ops = {get_answer, run_act, follow_sessions, look_at, close_source};
 
 enum tide_code source_server_new(const char *url, const char *pin, struct source **ret, struct tide_err *err)
 {

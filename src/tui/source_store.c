@@ -286,7 +286,7 @@ static bool is_trouble(enum tide_code code)
     return code == TIDE_IO || code == TIDE_BUSY || code == TIDE_UNKNOWN;
 }
 
-static enum tide_code get(struct source *base, struct answer *answer, struct tide_err *err)
+static enum tide_code get_answer(struct source *base, struct answer *answer, struct tide_err *err)
 {
     struct buf out = BUF_INIT(ANSWER_MAX);
     struct json_out o = json_out_to(&out);
@@ -324,7 +324,7 @@ static enum tide_code watch(struct source_store *s, tide_watch *watch, news_fn *
     return TIDE_OK;
 }
 
-static void follow(struct source *base, news_fn *fn, void *arg)
+static void follow_sessions(struct source *base, news_fn *fn, void *arg)
 {
     struct source_store *s = (struct source_store *)base;
     int pause = AGAIN_MS;
@@ -350,7 +350,7 @@ static void follow(struct source *base, news_fn *fn, void *arg)
 
 /* ---- acting ---- */
 
-static enum tide_code act(struct source *base, const struct act *what, struct acted *ret, struct tide_err *err)
+static enum tide_code run_act(struct source *base, const struct act *what, struct acted *ret, struct tide_err *err)
 {
     struct source_store *s = (struct source_store *)base;
 
@@ -364,7 +364,7 @@ static void close_source(struct source *base)
     free(base);
 }
 
-static const struct source_ops ops = {get, act, follow, NULL, close_source};
+static const struct source_ops ops = {get_answer, run_act, follow_sessions, NULL, close_source};
 
 struct source *source_store_new(const struct source_store_options *opt)
 {

@@ -22,7 +22,7 @@ enum tide_code store_check_whole(tide_store *store, const char *id, struct tide_
 }
 
 /* Names that are separated by commas, ended by NULL; NULL: none. In the arena. */
-static const char **split(struct arena *a, const char *names)
+static const char **split_names(struct arena *a, const char *names)
 {
     const char **list = names ? arena_zero(a, (strlen(names) + 2) * sizeof *list) : NULL;
     size_t n = 0;
@@ -33,15 +33,15 @@ static const char **split(struct arena *a, const char *names)
 }
 
 /* It runs in a process of its own, which says why when it refuses. */
-static enum tide_code run(const struct source_store_options *opt, int stop, const struct act *act, struct acted *ret,
-                          struct tide_err *err)
+static enum tide_code run_command(const struct source_store_options *opt, int stop, const struct act *act,
+                                  struct acted *ret, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf answer = BUF_INIT((size_t)8 << 20);
     struct resume_request ask = {.input = act->input,
                                  .ask_again = act->ask_again,
-                                 .retry = split(&a, act->retry),
-                                 .happened = split(&a, act->happened),
+                                 .retry = split_names(&a, act->retry),
+                                 .happened = split_names(&a, act->happened),
                                  .now = act->now,
                                  .accept_change = act->accept_change,
                                  .graph = {.checkpoint = act->checkpoint}};
@@ -80,7 +80,7 @@ static enum tide_code roll_back(tide_store *store, const struct act *act, struct
     return TIDE_OK;
 }
 
-static enum tide_code cancel(tide_store *store, const struct act *act, struct acted *ret, struct tide_err *err)
+static enum tide_code cancel_session(tide_store *store, const struct act *act, struct acted *ret, struct tide_err *err)
 {
     enum tide_cancelled how;
 
@@ -100,9 +100,9 @@ enum tide_code store_act(tide_store *store, const struct source_store_options *o
     case ACT_ANSWER:
     case ACT_RESUME:
     case ACT_SEND:
-        return run(opt, stop, act, ret, err);
+        return run_command(opt, stop, act, ret, err);
     case ACT_CANCEL:
-        return cancel(store, act, ret, err);
+        return cancel_session(store, act, ret, err);
     case ACT_FORK:
         snprintf(ret->said, sizeof ret->said, "forked off %s", act->id);
         return tide_session_fork(store, act->id, act->seq, NULL, NULL, ret->new_id, err);

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "tui/source_store.h"
 
-/* `stop`: readable once nobody waits any more for what runs; it goes on. */
+/* `stop`: readable once nobody waits any more for what runs; it continues. */
 enum tide_code store_act(tide_store *store, const struct source_store_options *opt, int stop, const struct act *act,
                          struct acted *ret, struct tide_err *err) MUST_CHECK;
 

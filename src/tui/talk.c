@@ -114,7 +114,7 @@ static bool is_open(const struct session_tab *s, int64_t seq)
     return false;
 }
 
-static void fold(struct session_tab *s, int64_t seq)
+static void fold_entry(struct session_tab *s, int64_t seq)
 {
     for (size_t i = 0; i < s->n_open; i++)
         if (s->open[i] == seq) {
@@ -268,7 +268,7 @@ bool talk_key(struct app *app, const struct key *k)
               k->what == KEY_IS_HOME || key_is(k, 'k') || key_is(k, 'g');
 
     if (k->what == KEY_IS_ENTER && seq) {
-        fold(s, seq);
+        fold_entry(s, seq);
         sheet->scroll.follow = false;
         sheet->columns = 0;
         return true;

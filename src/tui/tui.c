@@ -75,13 +75,13 @@ static void take_size(struct tui *t)
     app_size(&t->app, rows, cols);
 }
 
-static void draw(struct tui *t)
+static void draw_screen(struct tui *t)
 {
     app_draw(&t->app, &t->canvas);
     screen_show(t->screen, &t->canvas);
 }
 
-static void run(struct tui *t)
+static void run_loop(struct tui *t)
 {
     struct pollfd p[2] = {{.fd = screen_fd(t->screen), .events = POLLIN}, {.fd = crew_fd(t->crew), .events = POLLIN}};
 
@@ -91,7 +91,7 @@ static void run(struct tui *t)
 
         app_tick(&t->app, wall_ms());
         send_wishes(t);
-        draw(t);
+        draw_screen(t);
         left = app_wakes_ms(&t->app) - wall_ms();
         (void)poll(p, 2, left < DRAW_MS ? DRAW_MS : left < 1000 ? (int)left : 1000);
         if (p[0].revents & (POLLHUP | POLLERR | POLLNVAL))
@@ -123,7 +123,7 @@ enum tide_code tui_run(struct source *source, const struct tui_options *opt, str
     t.crew = crew_open(source, err);
     code = t.crew ? TIDE_OK : err->code;
     if (!code)
-        run(&t);
+        run_loop(&t);
     screen_close(t.screen);
     crew_close(t.crew);
     app_done(&t.app);

@@ -278,7 +278,7 @@ static void a_dialog_closes_when_its_session_goes_on(void **state)
     give(&f->app, ASK_SESSIONS, LIST(ROW("deploy", "Release", "running", "none", "it runs", "9", "", "")));
     draw(f);
     SHOWS_NOT(&f->c, "one moment…");
-    SHOWS(&f->c, "deploy goes on");
+    SHOWS(&f->c, "deploy continues");
 }
 
 static void what_is_refused_is_said_in_the_dialog(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "@path" in a prompt: the file's text is added below what was typed; an image goes with it as one. Whatever becomes of such a word is told in a line:
- * nothing leaves the machine unseen, and a name that is mistyped is noticed.
+ * "@path" in a prompt: the file's text is added below what was typed; an image goes with it as one. What became of such
+ * a word is shown in a line: nothing leaves the machine unseen, and a name that is mistyped is noticed.
  */
 #include <errno.h>
 #include <fcntl.h>

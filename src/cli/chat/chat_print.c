@@ -74,7 +74,7 @@ static void stop_agent(void *agent, bool person)
     (person ? tide_agent_stop : tide_agent_shutdown)(agent);
 }
 
-/* Told when the answer has been taken, not before: it may be refused. */
+/* Shown when the answer has been accepted, not before: it may be refused. */
 static void tell_answered(struct chat_printing *p)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;

@@ -67,7 +67,7 @@ void view_free(struct view *v)
 
 /* ---- writing ---- */
 
-/* What cannot be written is recorded all the same: the work continues, and at the end it is told. */
+/* A failed write to the terminal does not stop the work; it is reported at the end. */
 static void write_all(struct view *v, int fd, struct str s)
 {
     int bad = fd_write(fd, s);

@@ -115,7 +115,7 @@ const struct command cmd_access_revoke = {
     .name = "revoke",
     .run = run_revoke,
     .operands = {{"NAME", VALUE_TEXT, 0}},
-    .help = "end a token at once; streams that it opened end within a second",
+    .help = "revoke a token at once; streams that it opened end within a second",
 };
 
 static enum tide_code run_rotate(struct cli *cli, struct tide_err *err)

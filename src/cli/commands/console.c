@@ -27,7 +27,7 @@ static const struct opt options[] = {
      .type = VALUE_TEXT,
      .value = "SCOPE,…",
      .words = SCOPE_WORDS,
-     .help = "what whoever opens it may do: read, answer, write, run or admin (default: all that you may)"},
+     .help = "the scopes of its token: read, answer, write, run or admin (default: all that you have)"},
     {.name = NULL},
 };
 
@@ -101,7 +101,7 @@ static enum tide_code open_page(const char *url, struct tide_err *err)
 
 /* ---- asking for it ---- */
 
-static enum tide_code ask(struct cli *cli, struct tide_err *err)
+static enum tide_code ask_code(struct cli *cli, struct tide_err *err)
 {
     const char *scopes = args_text(&cli->args, "scopes");
     struct signin_code_shown made = {.url = NULL};
@@ -127,14 +127,14 @@ static enum tide_code ask(struct cli *cli, struct tide_err *err)
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    return remote_open_local(cli, err) ? err->code : ask(cli, err);
+    return remote_open_local(cli, err) ? err->code : ask_code(cli, err);
 }
 
 const struct command cmd_console = {
     .name = "console",
     .run = run,
-    .remote = ask,
+    .remote = ask_code,
     .options = options,
     .help = "print a URL that opens the console of the server and signs in, once and within a minute",
-    .more = "The server of this store has to run (serve); with --server, another one. See tidemark-console(1).",
+    .more = "The server of this store must run (serve); with --server, another one. See tidemark-console(1).",
 };

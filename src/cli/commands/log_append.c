@@ -240,7 +240,7 @@ static enum tide_code append_stream(struct cli *cli, size_t max, struct tide_err
         return args_refuse(err, args_on(&cli->args, "data") ? "data" : "expect",
                            "--%s does not go with - (lines from standard input)",
                            args_on(&cli->args, "data") ? "data" : "expect");
-    /* The lease before the first line: another writer is told at once, not when its first line happens to come. */
+    /* The lease before the first line: a conflict with another writer is reported at once, not at the first line. */
     if (cli_session_open(cli, 0, s.input ? TIDE_SESSION_READ : TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s.session,
                          err))
         return err->code;

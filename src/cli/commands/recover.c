@@ -313,7 +313,7 @@ static enum tide_code recover_once(struct recovering *r, struct tide_err *err)
     send_notifications(r);
     if (!code && stop_signal)
         code = tide_fail(err, TIDE_CANCELLED, "stopped");
-    if (code && code != TIDE_CORRUPT) /* one damaged is told last: the others were looked at */
+    if (code && code != TIDE_CORRUPT) /* a damaged one is reported last, after the others were read */
         return code;
     say_summary(r);
     flushed = out_flush(&r->cli->out, code ? &later : err);

@@ -79,7 +79,7 @@ static void tell_problem(void *arg, const struct problem *p)
     out_done(&out);
 }
 
-/* All that is wrong with it is told. */
+/* All problems are reported. */
 static enum tide_code read_graph(struct cli *cli, tide_graph **ret, struct tide_err *err)
 {
     const char *file = args_operand(&cli->args, 0);

@@ -278,7 +278,7 @@ static bool is_end(unsigned char which)
     return which == SIGTERM || which == SIGINT || which == SIGHUP || which == SIGQUIT;
 }
 
-/* A service manager that wants to hear of us does so twice in its time, as long as requests are worked on. */
+/* Notifies a service manager twice per watchdog interval, as long as requests are processed. */
 static void wait_for_end(const struct serving *s, struct server *server, int signals)
 {
     struct pollfd p = {.fd = signals, .events = POLLIN};

@@ -106,7 +106,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     signals_end_us();
     code = inside_step(&s, err);
     signal_pipe_close(face.signals);
-    if (s.interrupted) { /* Ctrl-C went to the program, which had the terminal: the caller must hear of it as well */
+    if (s.interrupted) { /* Ctrl-C went to the program, which had the terminal: the caller must get it as well */
         signal(SIGINT, SIG_DFL);
         kill(0, SIGINT);
     }

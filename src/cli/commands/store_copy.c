@@ -166,7 +166,7 @@ static void on_notice(void *arg, const char *where, const char *what)
     findings_problem(&((struct copying *)arg)->report.notices, where, what);
 }
 
-/* What a store mended by itself, as other commands tell it. */
+/* What a store repaired by itself, reported as other commands do. */
 static void tell_line(void *arg, const char *line)
 {
     (void)arg;
@@ -208,7 +208,7 @@ static enum tide_code conclude_copy(struct copying *c, enum tide_code code, stru
         return TIDE_OK;
     if (r->sessions && out_flush(&c->cli->out, &write_err))
         return tide_err_copy(err, &write_err);
-    if (code == TIDE_CANCELLED && stop_signal) /* which by itself ends a command without a word */
+    if (code == TIDE_CANCELLED && stop_signal) /* whose default action ends a command silently */
         fputs("tidemark: copy: stopped: run the same command again to copy the rest\n", stderr);
     if (code == TIDE_FULL || code == TIDE_UNKNOWN || code == TIDE_BUSY)
         return tide_wrap(err, "run the same command again to copy the rest");
@@ -225,8 +225,7 @@ static enum tide_code copy_sessions(struct copying *c, struct tide_err *err)
     progress_init(&c->progress, "copy", c->unit);
     code = tide_store_copy(c->src, c->dst, &opt, &c->report.result, err);
     if (code == TIDE_NOT_FOUND)
-        memset(err->hints, 0,
-               sizeof err->hints); /* they are for the store that commands open without being told, not for these */
+        memset(err->hints, 0, sizeof err->hints); /* they are for the default store of commands, not for these */
     progress_done(&c->progress);
     tide_store_read_notices(c->src, tell_line, NULL);
     tide_store_read_notices(c->dst, tell_line, NULL);

@@ -17,7 +17,7 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
-static enum tide_code show(struct cli *cli, struct source *source, const char *session, struct tide_err *err)
+static enum tide_code show_screen(struct cli *cli, struct source *source, const char *session, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const char *own = own_command(&a);
@@ -58,13 +58,13 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     if (open_store(cli, &read_only, err) || cli_store_url(cli, &url, err) ||
         (operand && tide_session_resolve(cli->store, operand, id, err)))
         return err->code;
-    return show(cli,
-                source_store_new(&(struct source_store_options){.store = cli->store,
-                                                                .url = buf_cstr(&url),
-                                                                .config = args_text(&cli->args, "config"),
-                                                                .key_file = args_text(&cli->args, "key-file"),
-                                                                .read_only = read_only}),
-                operand ? id : NULL, err);
+    return show_screen(cli,
+                       source_store_new(&(struct source_store_options){.store = cli->store,
+                                                                       .url = buf_cstr(&url),
+                                                                       .config = args_text(&cli->args, "config"),
+                                                                       .key_file = args_text(&cli->args, "key-file"),
+                                                                       .read_only = read_only}),
+                       operand ? id : NULL, err);
 }
 
 static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
@@ -76,7 +76,7 @@ static enum tide_code run_remote(struct cli *cli, struct tide_err *err)
     if ((operand && remote_why(cli, &why, err)) ||
         source_server_new(remote_named(&cli->args), args_text(&cli->args, "pin"), &source, err))
         return err->code;
-    return show(cli, source, operand ? why.row.info.id : NULL, err);
+    return show_screen(cli, source, operand ? why.row.info.id : NULL, err);
 }
 
 const struct command cmd_tui = {
@@ -86,8 +86,8 @@ const struct command cmd_tui = {
     .opens_store = true,
     .operands = {{"ID", VALUE_SESSION, OPERAND_OPTIONAL}},
     .options = options,
-    .help = "watch and move sessions on a full screen: list, inbox, conversation, timeline, log, state",
+    .help = "watch and control sessions on a full screen: list, inbox, conversation, timeline, log, state",
     .more =
-        "The key ? shows all keys. It follows what any process does, without polling; what it resumes or answers runs in a process of "
-        "its own,\nor in the server, and goes on when the screen is left. See tidemark-tui(1).",
+        "The key ? shows all keys. Changes by any process appear at once. Sessions that it resumes or answers run in a process\n"
+        "of their own, or in the server, and continue when the screen is closed. See tidemark-tui(1).",
 };

@@ -2,7 +2,7 @@
 /*
  * The picture of a graph. Each node has a row; on the left run lanes, one for every way that is still open: a lane goes down from
  * a node to the one it leads to, a dotted one goes down from where a loop begins to the last node that goes back there.
- * Conditions stand as text below the node they leave, so that the picture tells everything even where lanes
+ * Conditions stand as text below the node they leave, so that the drawing is complete even where lanes
  * must be left out for want of room.
  */
 #include "cli/graph/graph_draw.h"
@@ -216,7 +216,7 @@ static void put_ways(struct draw *d, const struct outline_node *n, size_t lane)
     for (size_t i = 0; i < n->n_ways; i++)
         plain += d->g->ways[n->first_way + i].plain;
     if (n->n_ways == 1 && plain == 1 && !d->order.back[n->first_way] && d->shown >= d->widest)
-        return; /* its lane tells it */
+        return; /* its lane shows it */
     if (plain > 1)
         put_fan_out(d, n, lane, plain);
     for (size_t i = 0; i < n->n_ways; i++)

@@ -2,7 +2,7 @@
 /*
  * The picture of a session's life. Every row is: a glyph, a name, a word, the bar, how long it took, how it ended. All
  * lanes share one axis, on which a later run begins where the earlier one was cut. Without colours the
- * glyphs alone must tell everything. A line never passes the width it was given.
+ * glyphs alone must show everything. A line never passes the width it was given.
  */
 #include "cli/timeline/timeline_draw.h"
 
