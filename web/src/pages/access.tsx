@@ -2,10 +2,11 @@
 // Who may reach this server: the token of this tab, and all named ones, made, revoked and shown once.
 import { useState } from 'react';
 import { call, errorText } from '../api/client';
+import { serverNow } from '../api/clock';
 import { useDoing, useQuery } from '../api/query';
 import { forgetToken, may } from '../api/token';
 import type { Place } from '../place';
-import { Button, Empty, Failure, Field, Note, Time } from '../ui/parts';
+import { Button, Empty, Failure, Field, Note, SureButton, Time } from '../ui/parts';
 import { toast } from '../ui/toast';
 
 const SCOPES: [string, string][] = [['read', 'see everything'], ['answer', 'answer waits and approvals'], ['write', 'send, resume, cancel, fork, roll back'], ['run', 'start what the settings name'], ['admin', 'everything']];
@@ -18,7 +19,7 @@ function Make({ onDone }: { onDone: () => void }) {
     const [secret, setSecret] = useState<string | null>(null);
     const doing = useDoing();
     const make = () => void doing.run(async () => {
-        const made = await call('token.create', { name: name.trim(), scopes, expires_ms: Number(days) > 0 ? Date.now() + Number(days) * DAY : null });
+        const made = await call('token.create', { name: name.trim(), scopes, expires_ms: Number(days) > 0 ? serverNow() + Number(days) * DAY : null });
         setSecret(made.token ?? null);
         setName('');
         onDone();
@@ -47,7 +48,7 @@ function Tokens({ own }: { own: string | undefined }) {
             {list.data?.tokens.length === 0 && <Empty title="No named token" />}
             {list.data && list.data.tokens.length > 0 && (
                 <div className="card scroll-x"><table className="cells plain"><thead><tr><th>Name</th><th>It may</th><th>Made</th><th>Ends</th><th><span className="unseen">Actions</span></th></tr></thead>
-                    <tbody>{list.data.tokens.map(t => <tr key={t.name}><td>{t.name}{t.name === own && <span className="tag">this tab</span>}</td><td>{t.scopes.join(', ')}</td><td><Time at={t.created_at} /></td><td>{t.expires_at ? <Time at={t.expires_at} /> : 'never'}{t.expired && ' (over)'}</td><td><Button size="small" look="danger" onClick={() => revoke(t.name)}>Revoke</Button></td></tr>)}</tbody></table></div>
+                    <tbody>{list.data.tokens.map(t => <tr key={t.name}><td>{t.name}{t.name === own && <span className="tag">this tab</span>}</td><td>{t.scopes.join(', ')}</td><td><Time at={t.created_at} /></td><td>{t.expires_at ? <Time at={t.expires_at} /> : 'never'}{t.expired && ' (over)'}</td><td><SureButton size="small" sure={t.name === own ? 'Revoke and sign out' : 'Really revoke'} onClick={() => revoke(t.name)}>Revoke</SureButton></td></tr>)}</tbody></table></div>
             )}
             <Make onDone={list.read} />
         </>

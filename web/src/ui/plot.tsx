@@ -19,7 +19,7 @@ export function Plot({ title, times, lines, format, onPick }: { title: string; t
     const most = Math.max(1e-9, ...lines.flatMap(l => l.values));
     const x = (t: number) => LEFT + ((t - from) / (to - from)) * (W - LEFT - 4);
     const y = (v: number) => H - BOTTOM - (v / most) * (H - BOTTOM - TOP);
-    const path = (l: Line) => l.values.map((v, i) => `${i ? `H${x(times[i] ?? 0).toFixed(1)}V` : `M${x(times[i] ?? 0).toFixed(1)} `}${y(v).toFixed(1)}`).join('');
+    const path = (l: Line) => l.values.map((v, i) => `${i ? `H${x(times[i] ?? 0).toFixed(1)}V` : `M${x(times[i] ?? 0).toFixed(1)} `}${y(v).toFixed(1)}`).join('') + `H${W - 4}`;
     const nearest = (clientX: number, box: DOMRect) => {
         const t = from + ((clientX - box.left) / box.width) * (to - from);
         return times.reduce((best, one, i) => (Math.abs(one - t) < Math.abs((times[best] ?? 0) - t) ? i : best), 0);
