@@ -12,6 +12,7 @@ import { Dialog } from '../ui/dialog';
 import '../session/state_at.css';
 import { Button, Failure, Field, JsonText, Note } from '../ui/parts';
 import { Icon } from '../ui/icon';
+import { Sentence } from '../ui/sentence';
 import { toast } from '../ui/toast';
 
 interface Override {
@@ -82,7 +83,7 @@ export default function ResumeDialog({ sessionId, given, onClose }: DialogProps)
     const change = (i: number, part: Partial<Override>) => setOverrides(now => now.map((o, k) => (k === i ? { ...o, ...part } : o)));
     return (
         <Dialog title={`Resume ${sessionId}`} onClose={onClose} footer={<><Button onClick={onClose}>Close</Button><Button look={isJudged ? undefined : 'primary'} busy={doing.busy && !isJudged} disabled={isJudged} onClick={judge}>See what would happen</Button><Button look={isReady ? 'primary' : undefined} disabled={!isReady} busy={doing.busy && isJudged} title={isReady ? undefined : 'first see what would happen'} onClick={resume}>{label}</Button></>}>
-            {session.data && <p className="dim said">{session.data.why}</p>}
+            {session.data && <p className="dim said why"><Sentence text={session.data.why} /></p>}
             {(asksCheckpoint || isGraph) && (
                 <Field label="From" help={isGraph ? 'A graph goes back to this checkpoint first. One that has completed continues as a fork.' : undefined}>
                     {id => (

@@ -5,6 +5,7 @@ import { call, errorText } from '../api/client';
 import { serverNow } from '../api/clock';
 import { useDoing, useQuery } from '../api/query';
 import { forgetToken, may } from '../api/token';
+import { setResumesByItself, useResumesByItself } from '../model/settings';
 import type { Place } from '../place';
 import { Button, Empty, Failure, Field, Note, SureButton, Time } from '../ui/parts';
 import { toast } from '../ui/toast';
@@ -58,6 +59,7 @@ function Tokens({ own }: { own: string | undefined }) {
 export default function Access({ place }: { place: Place }) {
     void place;
     const me = useQuery('me.get', {});
+    const resumes = useResumesByItself();
     const [url, setUrl] = useState<string | null>(null);
     const doing = useDoing();
     const signOut = () => void doing.run(async () => {
@@ -74,6 +76,11 @@ export default function Access({ place }: { place: Place }) {
                 <div className="row wrap"><Button onClick={() => void doing.run(async () => setUrl((await call('signin.code', {})).url))}>Open the console elsewhere</Button><Button look="danger" busy={doing.busy} onClick={signOut}>Sign out</Button></div>
                 {url && <><Note tone="wait">Valid once, within one minute. Whoever opens it gets what this tab may.</Note><pre className="json">{url}</pre></>}
                 {doing.error ? <Failure error={doing.error} /> : null}
+            </div>
+            <div className="card pad col">
+                <h2>This browser</h2>
+                <label className="row"><input type="checkbox" checked={resumes} onChange={e => setResumesByItself(e.target.checked)} />Resume interrupted sessions by themselves when I open them</label>
+                <p className="small dim">Only where nothing is left to decide: never where it is unknown whether an effect happened, and never what is not trusted.</p>
             </div>
             {may('admin') && <Tokens own={me.data?.name} />}
         </>

@@ -9,7 +9,6 @@ import { oneLine } from '../model/text';
 import { go, sessionPath, withParams, type Place } from '../place';
 import { Button, Empty, Failure, Field, Link, Loading, Note } from '../ui/parts';
 import './compare.css';
-import './tasks.css';
 
 interface Side {
     id: string;
@@ -83,7 +82,7 @@ export default function Compare({ place }: { place: Place }) {
                 <>
                     <h2>Memory</h2>
                     {memory.length === 0 ? <Note tone="done">Their memory is the same.</Note> : <Table found={memory} heads={heads} />}
-                    {saidLeft.data && saidRight.data && <><h2>Said, each by itself</h2><div className="beside compare-said"><Said side={a.id} seq={both.left.seq} entries={ownEntries(saidLeft.data.entries, saidRight.data.entries)} /><Said side={b.id} seq={both.right.seq} entries={ownEntries(saidRight.data.entries, saidLeft.data.entries)} /></div></>}
+                    {saidLeft.data && saidRight.data && <><h2>Said, each by itself</h2><div className="compare-said"><Said side={a.id} seq={both.left.seq} entries={ownEntries(saidLeft.data.entries, saidRight.data.entries)} /><Said side={b.id} seq={both.right.seq} entries={ownEntries(saidRight.data.entries, saidLeft.data.entries)} /></div></>}
                     <h2>Position and outputs</h2>
                     {content.length === 0 ? <Note tone="done">They stand at the same position.</Note> : <Table found={content} heads={heads} />}
                     {ledger.length > 0 && <details className="small"><summary>What happened in the world: {plural(ledger.length, 'difference')}</summary><Table found={ledger} heads={heads} /></details>}

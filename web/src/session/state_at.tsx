@@ -100,7 +100,7 @@ export default function StateAt({ id, at, lastSeq, pick }: { id: string; at: num
             <dl className="memory">{positionOf(content).map(([k, v]) => <div key={k}><dt>{k}</dt><dd className="mono">{oneLine(v, 120)}</dd></div>)}</dl>
             <h3>Outputs {outputs.length > 0 && <span className="faint">{outputs.length}</span>}</h3>
             {outputs.length === 0 ? <p className="faint small">None.</p> : <dl className="memory">{outputs.map(([k, v]) => <div key={k}><dt className="mono">{oneLine(k, 80)}</dt><dd className="mono">{oneLine(JSON.stringify(v), 400)}</dd></div>)}</dl>}
-            <h3>Said until then <span className="faint">{content?.messages ?? ''}</span></h3>
+            <h3>Said and done until then</h3>
             {said.data?.entries.length === 0 ? <p className="faint small">Nothing.</p> : <ul className="changes">{said.data?.entries.slice(-4).map(e => <li key={entryKey(e)}><span className="faint">{e.seq} {e.type}{e.name ? ` ${oneLine(e.name, 40)}` : ''}</span><span className="said">{oneLine(e.text || (e.outcome ?? ''), 160)}</span></li>)}</ul>}
             <details className="small"><summary>All of it</summary><JsonText value={rest} /></details>
             <details className="small"><summary>The event</summary><JsonText value={event.data?.events[0] ?? null} /></details>
