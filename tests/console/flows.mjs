@@ -2,7 +2,9 @@
 // Every flow of the console, as a person goes through it, in a real browser on the real server.
 //
 //     node flows.mjs [NAME]            prints "ok - …" or "not ok - …" for each case
-import { accessible, openBrowser, Place, until, Watch } from './harness.mjs';
+import { spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { accessible, BIN, openBrowser, Place, until, Watch } from './harness.mjs';
 
 const only = process.argv[2];
 const shots = process.env.CONSOLE_SHOTS;
@@ -169,6 +171,12 @@ const cases = {
         want(new URL(page.url()).searchParams.get('at'), '5', 'the moment is in the address');
         await shot('state');
         await page.getByRole('button', { name: 'Back to now' }).click();
+        await page.getByRole('complementary', { name: /The state as of/ }).waitFor({ state: 'detached' });
+        await page.getByRole('tab', { name: 'Log' }).focus();
+        await page.keyboard.press('[');
+        await page.getByRole('complementary', { name: /The state as of/ }).waitFor();
+        await page.keyboard.press('Escape');
+        await page.getByRole('complementary', { name: /The state as of/ }).waitFor({ state: 'detached' });
     },
 
     async a_graph_is_drawn_with_its_states_and_answered() {
@@ -230,6 +238,83 @@ const cases = {
         await shot('compare');
     },
 
+    async a_fork_is_compared_with_its_parent() {
+        await visit('/sessions/forked');
+        await page.getByRole('link', { name: 'compare', exact: true }).click();
+        await page.getByRole('region', { name: 'Said in deploy-old' }).getByText('publish').waitFor();
+        await page.getByRole('region', { name: 'Said in forked' }).waitFor();
+        await shot('compare-forks');
+    },
+
+    async a_graph_is_resumed_from_a_checkpoint_with_a_value_after_its_verdict() {
+        place.put('graphs/word.json', JSON.stringify({ tidemark_graph: 1, id: 'word', entry: 'a', memory: { word: 'low' }, nodes: [{ id: 'a', type: 'lua', inputs: ['word'], outputs: ['end'], code: "if memory.word ~= 'high' then error('the word is ' .. memory.word) end return {['end'] = memory.word}" }], edges: [] }));
+        place.run('run', `${place.graphs}/word.json`, '--session', 'word');
+        await visit('/sessions/word?tab=checkpoints');
+        await page.locator('.checkpoints').getByRole('button', { name: 'Resume' }).first().click();
+        const dialog = page.getByRole('dialog');
+        want(await dialog.getByRole('button', { name: 'Resume', exact: true }).isDisabled(), true, 'the verdict comes first:');
+        await dialog.getByRole('button', { name: 'Add a value' }).click();
+        await dialog.getByLabel('Name').fill('word');
+        await dialog.getByLabel('Value of word').fill('high');
+        await dialog.getByRole('button', { name: 'See what would happen' }).click();
+        await dialog.getByTestId('verdict').getByText('word', { exact: true }).waitFor();
+        want(log('word').filter(e => e.kind === 'run.started').length, 1, 'a verdict runs nothing:');
+        await accessible(page);
+        await shot('resume');
+        await dialog.getByRole('button', { name: /^(Resume|Roll back and resume)$/ }).click();
+        await until(() => status('word') === 'idle' && JSON.parse(place.ok('state', 'word')).content.memory.end === 'high', 'it completes with the value');
+    },
+
+    async an_interrupted_session_is_resumed_by_itself_where_the_browser_is_set_so() {
+        rmSync(`${place.work}/go`);
+        const cut = spawn(BIN, ['exec', '--session', 'again', '--', './cut.sh'], { cwd: place.work, env: place.env, stdio: 'ignore' });
+        await until(() => place.run('log', 'show', 'again', '--json').stdout.includes('"two"'), 'the program is in its second step');
+        cut.kill('SIGKILL');
+        await new Promise(done => cut.once('exit', done));
+        place.put('work/go', '');
+        await visit('/sessions/again');
+        await page.getByRole('button', { name: 'Resume session' }).waitFor();
+        want(log('again').filter(e => e.kind === 'run.started').length, 1, 'nothing is resumed unasked:');
+        await page.getByRole('checkbox', { name: /by themselves/ }).check();
+        await page.getByText('completed', { exact: true }).first().waitFor();
+        want(log('again').filter(e => e.kind === 'tool.started' && e.tool === 'one').length, 1, 'the finished step ran once:');
+        await visit('/access');
+        await page.getByRole('checkbox', { name: /by themselves/ }).uncheck();
+    },
+
+    async ages_are_by_the_clock_of_the_server() {
+        const hour = 3_600_000;
+        await page.route('**/api/v1/**', async route => {
+            const response = await route.fetch();
+            await route.fulfill({ response, headers: { ...response.headers(), date: new Date(Date.now() + hour).toUTCString() } });
+        });
+        await visit('/');
+        await visit('/access');
+        await page.getByText(/The clock of this machine is .* behind the server's/).waitFor();
+        await visit('/');
+        await line('deploy').locator('.line-age', { hasText: '1h' }).waitFor();
+        await page.unroute('**/api/v1/**');
+        await visit('/access');
+        await page.getByText('The clock of this machine').waitFor({ state: 'detached' });
+    },
+
+    async a_page_of_an_older_version_says_so() {
+        watch.mayMiss = true;
+        await visit('/');
+        const other = url => url.pathname === '/';
+        await page.route(other, route => (route.request().resourceType() === 'document' ? route.continue() : route.fulfill({ contentType: 'text/html', body: '<script type="module" src="/assets/index-another.js"></script>' })));
+        await place.kill();
+        await page.getByText('The server does not answer.').waitFor();
+        await place.serve();
+        await page.getByText('This page is of an older version').waitFor();
+        await page.unroute(other);
+        await page.getByRole('button', { name: 'Load it again' }).click();
+        await line('deploy').waitFor();
+        want(await page.getByText('This page is of an older version').count(), 0);
+        watch.mayMiss = false;
+        watch.said = [];
+    },
+
     async what_the_settings_name_is_started() {
         await visit('/start?what=program');
         await page.getByLabel('Title').fill('Started here');
@@ -279,6 +364,8 @@ const cases = {
         await visit('/sessions/elsewhere');
         await page.getByRole('button', { name: 'Trust' }).first().click();
         await page.getByRole('dialog').getByText('bad.sh').first().waitFor();
+        await accessible(page);
+        await shot('trust');
         await page.getByRole('dialog').getByRole('button', { name: 'Trust exactly this' }).click();
         await until(() => JSON.parse(place.ok('sessions', 'show', 'elsewhere', '--json')).trusted, 'it is trusted');
     },
@@ -295,7 +382,7 @@ const cases = {
         for (const scheme of ['light', 'dark']) {
             await page.emulateMedia({ colorScheme: scheme });
             await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))); /* drawn in it */
-            await page.waitForFunction(dark => getComputedStyle(document.body).backgroundColor === (dark ? 'rgb(15, 21, 22)' : 'rgb(246, 247, 247)'), scheme === 'dark');
+            await until(() => page.evaluate(dark => getComputedStyle(document.body).backgroundColor === (dark ? 'rgb(15, 21, 22)' : 'rgb(246, 247, 247)'), scheme === 'dark'), `the page is ${scheme}`); /* the page's policy stops what polls inside of it */
             for (const to of ['/', '/inbox', '/tasks', '/tasks/release', '/graphs', '/start', '/access', '/torture', '/compare', '/sessions/tides', '/sessions/nightly?tab=timeline&at=3', '/sessions/deploy?tab=log', '/sessions/deploy?tab=conversation', '/sessions/notes?tab=checkpoints', `/sessions/${place.chat}?tab=usage`, '/sessions/deploy?tab=raw']) {
                 await visit(to);
                 await page.getByRole('heading', { level: 1 }).first().waitFor();

@@ -3,16 +3,19 @@
 // looked at.
 import { lazy, Suspense, useEffect, useSyncExternalStore } from 'react';
 import { useQuery } from './api/query';
+import { clockDiffers, subscribeClock } from './api/clock';
 import { connect, liveState, subscribeLive } from './api/live';
+import { isOutdated, subscribeOutdated } from './api/outdated';
 import { heldToken, subscribeToken } from './api/token';
 import { HELP, useKeys } from './keys';
 import { useAll } from './model/all';
+import { duration } from './model/format';
 import { SignIn } from './pages/sign_in';
 import { usePlace, type Place } from './place';
 import { ErrorBoundary } from './ui/error_boundary';
 import { Dialog } from './ui/dialog';
 import { Icon } from './ui/icon';
-import { Empty, Link, Loading } from './ui/parts';
+import { Button, Empty, Link, Loading } from './ui/parts';
 import { Theme } from './ui/theme';
 import { Toasts } from './ui/toast';
 
@@ -65,8 +68,16 @@ function Connection() {
 
 function Banner() {
     const live = useSyncExternalStore(subscribeLive, liveState);
+    const isOld = useSyncExternalStore(subscribeOutdated, isOutdated);
+    if (live !== 'lost' && isOld) return <div className="banner" role="status">This page is of an older version than the server.<Button size="small" onClick={() => location.reload()}>Load it again</Button></div>;
     if (live !== 'lost') return null;
     return <div className="banner" role="status"><span className="spinner" aria-hidden="true" />The server does not answer. Sessions are safe in their store; this page continues when it is back.</div>;
+}
+
+function Clock() {
+    const by = useSyncExternalStore(subscribeClock, clockDiffers);
+    if (!by) return null;
+    return <span className="clock">The clock of this machine is {duration(Math.abs(by))} {by > 0 ? 'behind' : 'ahead of'} the server's. Ages are by the server's.</span>;
 }
 
 function Page({ place }: { place: Place }) {
@@ -84,6 +95,8 @@ function Shell() {
 
     const keys = useKeys();
 
+    const title = pages.find(p => p.segment === segment)?.label ?? '';
+    useEffect(() => { if (segment !== 'sessions' || !place.segments[1]) document.title = `${title} · Tidemark`; }, [title, segment, place.segments[1]]);
     useEffect(connect, []);
     useAll({ onState: inbox.read, onGone: inbox.read, onStale: inbox.read });
     return (
@@ -94,6 +107,7 @@ function Shell() {
                 <Places current={segment} waiting={inbox.data?.total ?? 0} />
                 <footer>
                     <Connection />
+                    <Clock />
                     {me.data && <span title={me.data.store.url} className="one-line">{me.data.name}, {me.data.scopes.includes('admin') ? 'admin' : me.data.scopes.join(', ')}</span>}
                     <div className="row"><Theme /><span className="end">{me.data?.version}</span></div>
                 </footer>

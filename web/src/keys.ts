@@ -4,9 +4,12 @@ import { useEffect, useState } from 'react';
 import { go } from './place';
 
 const PLACES: Record<string, string> = { s: '/', i: '/inbox', t: '/tasks', g: '/graphs', n: '/start', a: '/access' };
-export const HELP: [string, string][] = [['/', 'search'], ['j, k', 'next, previous line'], ['Enter', 'open the line'], ['g s', 'sessions'], ['g i', 'inbox'], ['g t', 'tasks'], ['g g', 'graphs'], ['g n', 'start'], ['g a', 'access'], ['Esc', 'close what is open'], ['?', 'this list']];
+export const HELP: [string, string][] = [['/', 'search'], ['j, k', 'next, previous line'], ['Enter', 'open the line'], ['g s', 'sessions'], ['g i', 'inbox'], ['g t', 'tasks'], ['g g', 'graphs'], ['g n', 'start'], ['g a', 'access'], ['1 … 7', 'views of a session'], ['[, ]', 'one event back, on'], ['Esc', 'close what is open'], ['?', 'this list']];
 
 const isTyping = (e: Element | null) => e instanceof HTMLInputElement || e instanceof HTMLTextAreaElement || e instanceof HTMLSelectElement || (e instanceof HTMLElement && e.isContentEditable);
+
+/* A key that is nobody else's: nobody types, no dialog is open. */
+export const isFree = (e: KeyboardEvent) => !(e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || isTyping(document.activeElement) || document.querySelector('dialog[open]'));
 
 function step(by: number) {
     const links = [...document.querySelectorAll<HTMLElement>('.line-title')];
@@ -20,7 +23,7 @@ export function useKeys(): { isHelp: boolean; closeHelp: () => void } {
     useEffect(() => {
         let leader = 0;
         const down = (e: KeyboardEvent) => {
-            if (e.ctrlKey || e.metaKey || e.altKey || isTyping(document.activeElement) || document.querySelector('dialog[open]')) return;
+            if (!isFree(e)) return;
             const isLed = Date.now() - leader < 1200;
             leader = 0;
             if (isLed && PLACES[e.key]) go(PLACES[e.key]!);

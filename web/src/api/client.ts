@@ -2,6 +2,7 @@
 // One request to the API: by action, as the document names them. What changes something gets a key of its own and is repeated with
 // it until the server has answered, so that a server that restarts meanwhile carries it out once.
 import { routes, type Actions, type Problem, type Requests } from './schema';
+import { noteClock } from './clock';
 import { forgetToken, heldToken } from './token';
 
 export type Action = keyof Actions & keyof typeof routes;
@@ -76,6 +77,7 @@ export async function call<A extends Action>(action: A, params: Requests[A], opt
     if (!inQuery) headers['Content-Type'] = 'application/json';
     for (let left_tries = options.tries ?? (reads ? 1 : 5), wait = 300; ; left_tries--, wait *= 2) {
         let answer: Response;
+        const sent = Date.now();
         try {
             answer = await fetch(url + (inQuery ? query(left) : ''), { method, headers, signal: options.signal, body: inQuery ? undefined : JSON.stringify(left), credentials: 'omit', redirect: 'error' });
         } catch (e) {
@@ -84,6 +86,7 @@ export async function call<A extends Action>(action: A, params: Requests[A], opt
             await pause(wait, options.signal);
             continue;
         }
+        noteClock(answer.headers.get('Date'), sent, Date.now());
         if (answer.status === 503 && left_tries > 1) {
             await pause(Math.min(Number(answer.headers.get('Retry-After') ?? 1) * 1000, 5000), options.signal);
             continue;

@@ -55,6 +55,13 @@ export function moveOf(next: Next): Move | null {
     return row;
 }
 
+/* Resume with nothing left to decide: no effect of unknown outcome, no value that is missing. */
+export const plainResume = (next: Next[]): Next | null => {
+    const first = next.find(n => isForward(n.action));
+    const move = first?.action === 'resume' ? moveOf(first) : null;
+    return first && move && !move.form && move.label === rows.resume?.label ? first : null;
+};
+
 /* It moves the session, rather than ending it or looking at it. */
 export const isForward = (action: string) => !['cancel', 'rotate_token', 'delete', 'show_log', 'show_timeline', 'list_checkpoints', 'verify'].includes(action);
 

@@ -2,10 +2,12 @@
 // Who may reach this server: the token of this tab, and all named ones, made, revoked and shown once.
 import { useState } from 'react';
 import { call, errorText } from '../api/client';
+import { serverNow } from '../api/clock';
 import { useDoing, useQuery } from '../api/query';
 import { forgetToken, may } from '../api/token';
+import { setResumesByItself, useResumesByItself } from '../model/settings';
 import type { Place } from '../place';
-import { Button, Empty, Failure, Field, Note, Time } from '../ui/parts';
+import { Button, Empty, Failure, Field, Note, SureButton, Time } from '../ui/parts';
 import { toast } from '../ui/toast';
 
 const SCOPES: [string, string][] = [['read', 'see everything'], ['answer', 'answer waits and approvals'], ['write', 'send, resume, cancel, fork, roll back'], ['run', 'start what the settings name'], ['admin', 'everything']];
@@ -18,7 +20,7 @@ function Make({ onDone }: { onDone: () => void }) {
     const [secret, setSecret] = useState<string | null>(null);
     const doing = useDoing();
     const make = () => void doing.run(async () => {
-        const made = await call('token.create', { name: name.trim(), scopes, expires_ms: Number(days) > 0 ? Date.now() + Number(days) * DAY : null });
+        const made = await call('token.create', { name: name.trim(), scopes, expires_ms: Number(days) > 0 ? serverNow() + Number(days) * DAY : null });
         setSecret(made.token ?? null);
         setName('');
         onDone();
@@ -47,7 +49,7 @@ function Tokens({ own }: { own: string | undefined }) {
             {list.data?.tokens.length === 0 && <Empty title="No named token" />}
             {list.data && list.data.tokens.length > 0 && (
                 <div className="card scroll-x"><table className="cells plain"><thead><tr><th>Name</th><th>It may</th><th>Made</th><th>Ends</th><th><span className="unseen">Actions</span></th></tr></thead>
-                    <tbody>{list.data.tokens.map(t => <tr key={t.name}><td>{t.name}{t.name === own && <span className="tag">this tab</span>}</td><td>{t.scopes.join(', ')}</td><td><Time at={t.created_at} /></td><td>{t.expires_at ? <Time at={t.expires_at} /> : 'never'}{t.expired && ' (over)'}</td><td><Button size="small" look="danger" onClick={() => revoke(t.name)}>Revoke</Button></td></tr>)}</tbody></table></div>
+                    <tbody>{list.data.tokens.map(t => <tr key={t.name}><td>{t.name}{t.name === own && <span className="tag">this tab</span>}</td><td>{t.scopes.join(', ')}</td><td><Time at={t.created_at} /></td><td>{t.expires_at ? <Time at={t.expires_at} /> : 'never'}{t.expired && ' (over)'}</td><td><SureButton size="small" sure={t.name === own ? 'Revoke and sign out' : 'Really revoke'} onClick={() => revoke(t.name)}>Revoke</SureButton></td></tr>)}</tbody></table></div>
             )}
             <Make onDone={list.read} />
         </>
@@ -57,6 +59,7 @@ function Tokens({ own }: { own: string | undefined }) {
 export default function Access({ place }: { place: Place }) {
     void place;
     const me = useQuery('me.get', {});
+    const resumes = useResumesByItself();
     const [url, setUrl] = useState<string | null>(null);
     const doing = useDoing();
     const signOut = () => void doing.run(async () => {
@@ -73,6 +76,11 @@ export default function Access({ place }: { place: Place }) {
                 <div className="row wrap"><Button onClick={() => void doing.run(async () => setUrl((await call('signin.code', {})).url))}>Open the console elsewhere</Button><Button look="danger" busy={doing.busy} onClick={signOut}>Sign out</Button></div>
                 {url && <><Note tone="wait">Valid once, within one minute. Whoever opens it gets what this tab may.</Note><pre className="json">{url}</pre></>}
                 {doing.error ? <Failure error={doing.error} /> : null}
+            </div>
+            <div className="card pad col">
+                <h2>This browser</h2>
+                <label className="row"><input type="checkbox" checked={resumes} onChange={e => setResumesByItself(e.target.checked)} />Resume interrupted sessions by themselves when I open them</label>
+                <p className="small dim">Only where nothing is left to decide: never where it is unknown whether an effect happened, and never what is not trusted.</p>
             </div>
             {may('admin') && <Tokens own={me.data?.name} />}
         </>

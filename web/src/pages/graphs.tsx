@@ -10,7 +10,7 @@ import { oneLine, visible } from '../model/text';
 import { go, sessionPath, withParams, type Place } from '../place';
 import { Badge } from '../ui/badge';
 import { GraphPicture } from '../ui/graph_picture';
-import { Age, Button, Empty, Failure, Field, JsonText, Loading, Note } from '../ui/parts';
+import { Age, Button, Empty, Failure, Field, JsonText, Link, Loading, Note } from '../ui/parts';
 import { toast } from '../ui/toast';
 
 const CHECK_MS = 350;
@@ -92,7 +92,7 @@ export default function Graphs({ place }: { place: Place }) {
     const digest = place.params.get('digest');
     return (
         <>
-            <div className="page-head"><h1>Graphs</h1></div>
+            <div className="page-head"><h1>Graphs</h1><span className="end row"><Link className="button small plain" to="/torture">Torture report</Link></span></div>
             {list.error ? <Failure error={list.error} retry={list.read} /> : null}
             {list.data?.graphs.length === 0 && <Empty title="No graph was uploaded yet"><p>Paste one below: it is checked and drawn as you type. Graphs of files are started at Start.</p></Empty>}
             {list.data && list.data.graphs.length > 0 && (

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One session: how it stands and what moves it, then its conversation, timeline, graph, checkpoints, log, usage; and its state as of any
 // moment that is clicked (`?at=`), beside whatever is shown.
-import { lazy, Suspense } from 'react';
+import { lazy, Suspense, useEffect } from 'react';
 import { useSession, type SessionLive } from '../model/session_page';
+import { isFree } from '../keys';
+import { oneLine } from '../model/text';
 import { go, withParams, type Place } from '../place';
 import { Composer } from '../session/composer';
 import { Conversation } from '../session/conversation';
@@ -48,12 +50,28 @@ export default function Session({ id, place }: { id: string; place: Place }) {
     const at = Number.isSafeInteger(asked) && asked > 0 ? asked : null;
     const pick = (seq: number | null) => go(withParams(place, { at: seq === null ? null : String(seq) }), 'replace');
 
+    const title = live.page ? oneLine(live.page.session.title || id, 80) : null;
+    useEffect(() => { if (title !== null) document.title = `${title} · Tidemark`; }, [title]);
+    useEffect(() => {
+        const down = (e: KeyboardEvent) => {
+            const step = e.key === '[' ? -1 : e.key === ']' ? 1 : 0;
+            if (!isFree(e) || !live.lastSeq) return;
+            if (step) pick(Math.max(1, Math.min(live.lastSeq, (at ?? live.lastSeq) + step)));
+            else if (e.key === 'Escape' && at !== null) pick(null);
+            else if (/^[1-9]$/.test(e.key) && shown[Number(e.key) - 1]) go(withParams(place, { tab: shown[Number(e.key) - 1]!.id === first ? null : shown[Number(e.key) - 1]!.id }));
+            else return;
+            e.preventDefault();
+        };
+        addEventListener('keydown', down);
+        return () => removeEventListener('keydown', down);
+    });
+
     if (live.isGone) return <Empty title="This session was deleted"><p>Somebody deleted it while you looked.</p><Link to="/" className="button">All sessions</Link></Empty>;
     if (live.error && !live.page) return <><div className="page-head"><Link to="/" className="button plain small" aria-label="All sessions">←</Link><h1 className="said">{id}</h1></div><Failure error={live.error} retry={live.read} /></>;
     if (!live.page || !tab) return <Loading what={`Reading ${id}`} />;
     return (
         <>
-            <SessionHead live={live} place={place} />
+            <SessionHead live={live} place={place} isAsked={tab.id === 'conversation'} />
             <Tabs label="Views of the session" tabs={shown.map(t => ({ id: t.id, label: t.label, count: t.id === 'checkpoints' ? live.page?.session.total_checkpoints : undefined }))} current={tab.id} onPick={next => go(withParams(place, { tab: next === first ? null : next }))} />
             <div className={`session-body ${at === null ? '' : 'with-side'}`}>
                 <section role="tabpanel" id={`panel-${tab.id}`} aria-labelledby={`tab-${tab.id}`} className="session-main">

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be started here is in the server's settings: chats, graphs beneath its roots, programs by name.
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { call } from '../api/client';
 import { useDoing, useQuery } from '../api/query';
 import { may } from '../api/token';
@@ -24,7 +24,18 @@ export default function Start({ place }: { place: Place }) {
     const [chosen, setChosen] = useState('');
     const [dir, setDir] = useState('');
     const [set, setSet] = useState('');
+    const from = place.params.get('from');
+    const model = useQuery('session.get', from ? { id: from } : null);
     const doing = useDoing();
+
+    useEffect(() => { /* instead of a session that cannot be resumed: what it was, to be changed */
+        const s = model.data;
+        if (!s) return;
+        setTitle(s.title ?? '');
+        setTask(s.task_id ?? '');
+        if (typeof s.working_dir === 'string') setDir(s.working_dir);
+        if (s.kind === 'graph' || s.kind === 'program') go(withParams(place, { what: s.kind }), 'replace');
+    }, [model.data]);
 
     if (!may('run')) return <><h1>Start a session</h1><Note>This token may not start anything: it needs the scope run.</Note></>;
     if (can.error) return <><h1>Start a session</h1><Failure error={can.error} retry={can.read} /></>;
@@ -47,6 +58,7 @@ export default function Start({ place }: { place: Place }) {
     return (
         <>
             <div className="page-head"><h1>Start a session</h1></div>
+            {from && <Note>Instead of <Link to={sessionPath(from)}>{visible(model.data?.title || from)}</Link>, which stays as it is.</Note>}
             <Tabs label="What to start" current={what} onPick={id => { setChosen(''); doing.clear(); go(withParams(place, { what: id === 'chat' ? null : id }), 'replace'); }} tabs={[{ id: 'chat', label: 'Chat' }, { id: 'graph', label: 'Graph', count: graphs.length }, { id: 'program', label: 'Program', count: programs.length }, { id: 'log', label: 'Empty log' }]} />
             <div role="tabpanel" id={`panel-${what}`} aria-labelledby={`tab-${what}`}>
                 {isEmpty || needsRoot ? (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks, by state; a task with its sessions side by side. A session is of one task: another's never appears here in its place.
 import { useEffect, useRef, useState } from 'react';
-import { call } from '../api/client';
+import { call, errorText } from '../api/client';
 import { useDoing, useQuery } from '../api/query';
 import type { Tasks as TaskList } from '../api/schema';
 import { may } from '../api/token';
@@ -57,7 +57,7 @@ function Edit({ task, onDone }: { task: Task; onDone: () => void }) {
     const doing = useDoing();
     const save = (next: string) => void doing.run(async () => {
         await call('task.update', { task: task.task_id, state: next, title: title || null }, { ifMatch: task.seq });
-        toast(next ? `Set: ${next}` : 'Follows its sessions again');
+        toast(next ? `Set: ${next}` : 'Follows its sessions again', { label: 'Undo', run: () => void call('task.update', { task: task.task_id, state: task.is_set ? task.state : '', title: task.title }).then(onDone).catch((e: unknown) => toast(errorText(e))) });
         onDone();
     });
     return (

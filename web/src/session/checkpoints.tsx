@@ -9,7 +9,7 @@ import type { TabProps } from '../pages/session';
 import { oneLine } from '../model/text';
 import { go } from '../place';
 import { Badge } from '../ui/badge';
-import { Button, Empty, Failure, Loading, Time } from '../ui/parts';
+import { Button, Empty, Failure, Loading, SureButton, Time } from '../ui/parts';
 import { toast } from '../ui/toast';
 import { MoveDialog } from './moves';
 import './checkpoints.css';
@@ -57,7 +57,7 @@ export default function Checkpoints({ id, live, at, pick }: TabProps) {
                                     {isGraph && c.can_resume_from && <Button size="small" onClick={() => setForm({ form: 'resume', given: { checkpoint: c.checkpoint_id } })}>Resume</Button>}
                                     <Button size="small" onClick={() => setForm({ form: 'fork', given: { at: c.checkpoint_id } })}>Fork</Button>
                                     {!c.rolled_back && <Button size="small" onClick={() => setForm({ form: 'rollback', given: { to: c.checkpoint_id } })}>Roll back</Button>}
-                                    {!c.rolled_back && <Button size="small" look="plain" aria-label={`Delete ${c.checkpoint_id}`} onClick={() => void doing.run(async () => { await call('checkpoint.delete', { id, checkpoint: c.checkpoint_id }); list.read(); })}>Delete</Button>}
+                                    {!c.rolled_back && <SureButton sure="Really delete" size="small" look="plain" aria-label={`Delete ${c.checkpoint_id}`} onClick={() => void doing.run(async () => { await call('checkpoint.delete', { id, checkpoint: c.checkpoint_id }); list.read(); })}>Delete</SureButton>}
                                 </div>
                             )}
                         </li>

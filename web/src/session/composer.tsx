@@ -2,7 +2,7 @@
 // A message to the session, and those that wait for their turn. It is on disk when the box is empty again; until then what was written
 // stays in the box.
 import { useEffect, useRef, useState } from 'react';
-import { call } from '../api/client';
+import { call, errorText } from '../api/client';
 import { useDoing } from '../api/query';
 import { may } from '../api/token';
 import type { SessionLive } from '../model/session_page';
@@ -32,7 +32,7 @@ export function Composer({ id, live, isWanted }: { id: string; live: SessionLive
                 <ul className="card pad col" aria-label="Queued messages">
                     {queue.map(m => (
                         <li key={m.queue_id} className="row small"><span className="tag">queued</span><span className="grow one-line">{oneLine(typeof m.content === 'string' ? m.content : JSON.stringify(m.content), 200)}</span>
-                            <Button size="small" look="plain" onClick={() => void doing.run(async () => { await call('queue.withdraw', { id, queue: m.queue_id }); live.read(); })}>Withdraw</Button></li>
+                            <Button size="small" look="plain" onClick={() => void doing.run(async () => { await call('queue.withdraw', { id, queue: m.queue_id }); live.read(); const said = m.content; toast('Withdrawn', typeof said === 'string' ? { label: 'Undo', run: () => void call('message.send', { id, content: said, queue: true }).then(live.read).catch((e: unknown) => toast(errorText(e))) } : undefined); })}>Withdraw</Button></li>
                     ))}
                 </ul>
             )}

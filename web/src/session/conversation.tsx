@@ -48,9 +48,9 @@ function Body({ entry }: { entry: Entry }) {
     }
 }
 
-const EntryView = memo(function EntryView({ entry, isPicked, pick }: { entry: Entry; isPicked: boolean; pick: (seq: number) => void }) {
+const EntryView = memo(function EntryView({ entry, isPicked, isLater, pick }: { entry: Entry; isPicked: boolean; isLater: boolean; pick: (seq: number) => void }) {
     return (
-        <div className={`entry ${entry.rolled_back ? 'entry-cut' : ''} ${isPicked ? 'entry-picked' : ''}`}>
+        <div className={`entry ${entry.rolled_back ? 'entry-cut' : ''} ${isPicked ? 'entry-picked' : ''} ${isLater ? 'entry-later' : ''}`} title={isLater ? 'not there yet at the moment that is shown' : undefined}>
             <button type="button" className="entry-seq number" title="The state as of here" aria-label={`The state as of ${entry.seq}`} disabled={entry.inherited} onClick={() => pick(entry.seq)}>{entry.seq}</button>
             <div className="grow">{entry.node && entry.type !== 'node' && <span className="tag mono">{oneLine(entry.node, 40)}</span>}<Body entry={entry} /></div>
         </div>
@@ -84,7 +84,7 @@ export function Conversation({ live, at, pick, id }: TabProps) {
                     const entry = entries[item.index];
                     return entry && (
                         <div key={item.key} ref={rows.measureElement} data-index={item.index} className="entry-place" style={{ transform: `translateY(${item.start - rows.options.scrollMargin}px)` }}>
-                            <EntryView entry={entry} isPicked={at === entry.seq} pick={pick} />
+                            <EntryView entry={entry} isPicked={at === entry.seq} isLater={at !== null && !entry.inherited && entry.seq > at} pick={pick} />
                         </div>
                     );
                 })}

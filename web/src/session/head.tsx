@@ -10,6 +10,7 @@ import { sessionPath, type Place } from '../place';
 import { Badge, StatusBadge } from '../ui/badge';
 import { Button, Link, Note, Time } from '../ui/parts';
 import { MoveDialog, Moves } from './moves';
+import { ResumeByItself } from './resume_by_itself';
 import type { Form } from '../model/moves';
 import { Sentence } from '../ui/sentence';
 import './head.css';
@@ -46,7 +47,8 @@ function More({ id, lastSeq }: { id: string; lastSeq: number }) {
     );
 }
 
-export function SessionHead({ live, place }: { live: SessionLive; place: Place }) {
+/* `isAsked`: the question stands below with its own form. */
+export function SessionHead({ live, place, isAsked }: { live: SessionLive; place: Place; isAsked: boolean }) {
     const page = live.page;
     if (!page) return null;
     const s = page.session;
@@ -61,7 +63,10 @@ export function SessionHead({ live, place }: { live: SessionLive; place: Place }
         ['tokens', s.usage.input_tokens + s.usage.output_tokens ? `${short(s.usage.input_tokens)} in, ${short(s.usage.output_tokens)} out` : null],
         ['cost', s.usage.cost ? cost(s.usage.cost) : null],
         ['began', <Time key="t" at={s.created_at} />],
-        ['fork of', s.parent ? <Link to={sessionPath(s.parent.session_id, `?at=${s.parent.seq}`)}>{s.parent.session_id} at {s.parent.seq}</Link> : null],
+        ['fork of', s.parent ? <>
+            <Link to={sessionPath(s.parent.session_id, `?at=${s.parent.seq}`)}>{s.parent.session_id} at {s.parent.seq}</Link>{' '}
+            <Link className="faint" to={`/compare?a=${encodeURIComponent(s.parent.session_id)}&b=${encodeURIComponent(s.session_id)}`}>compare</Link>
+        </> : null],
         ['held by', s.holder],
     ];
     return (
@@ -75,10 +80,11 @@ export function SessionHead({ live, place }: { live: SessionLive; place: Place }
             </div>
             <div className="head-why">
                 <p className="grow said why"><Sentence text={s.why} /></p>
-                <Moves session={s} skip={page.question ? ['answer', 'prompt'] : ['prompt']} />
+                <Moves session={s} skip={page.question && isAsked ? ['answer', 'prompt'] : ['prompt']} />
             </div>
+            <ResumeByItself session={s} done={live.read} />
             {s.needs_resume && !s.is_resumable && <Note tone="cut" action={<Link className="button small" to={`/start?from=${encodeURIComponent(s.session_id)}`}>New session</Link>}>It cannot be resumed: {visible(s.error ?? s.why)}. What it said and did stays here.</Note>}
-            {s.error && s.outcome === 'failed' && <Note tone="fail">{visible(s.error)}{s.failed_at_node && <> (at {visible(s.failed_at_node)})</>}</Note>}
+            {s.error && s.outcome === 'failed' && (s.failed_at_node || !s.why.includes(s.error)) && <Note tone="fail">{visible(s.error)}{s.failed_at_node && <> (at {visible(s.failed_at_node)})</>}</Note>}
             <dl className="facts">
                 <div><dt>id</dt><dd className="mono">{s.session_id}</dd></div>
                 {facts.filter(f => f[1] !== null && f[1] !== undefined && f[1] !== '').map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}

@@ -57,7 +57,7 @@ export function MoveButton({ sessionId, next, move, look, size }: { sessionId: s
     };
     return (
         <>
-            <Button look={move.isDanger ? 'danger' : look} size={size} busy={busy} title={move.help} onClick={click} data-move={next.action}>{move.label}</Button>
+            <Button look={move.isDanger ? 'danger' : look} size={size} busy={busy} title={move.help} onClick={click} data-move={next.action}>{size !== 'small' && move.label === 'Resume' ? 'Resume session' : move.label}</Button>
             {open && move.form && <MoveDialog form={move.form} sessionId={sessionId} given={next.arguments} onClose={() => setOpen(false)} />}
         </>
     );

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import { useQuery } from '../api/query';
 import { may } from '../api/token';
 import type { Form } from '../model/moves';
+import { entryKey } from '../model/conversation';
 import { changes, type Change } from '../model/state_diff';
 import { oneLine } from '../model/text';
 import { Icon } from '../ui/icon';
@@ -19,6 +20,27 @@ function told(content: unknown): Record<string, unknown> {
     const { spans, ...rest } = { ...(content as Record<string, unknown> | undefined) };
     void spans;
     return rest;
+}
+
+interface Content {
+    memory?: Record<string, unknown>;
+    outputs?: Record<string, unknown>;
+    turn?: number;
+    messages?: number;
+    node?: string;
+    next_node?: string;
+    checkpoint_id?: string;
+    visits?: Record<string, number>;
+    position?: { ready?: object; active?: object };
+}
+
+const names = (v: object | undefined) => Object.keys(v ?? {}).join(', ');
+
+/* Where it stood: what a person asks first. */
+function positionOf(c: Content | undefined): [string, string][] {
+    const rows: [string, string | number | undefined][] = [['turn', c?.turn || undefined], ['node', c?.node], ['next node', c?.next_node], ['active', names(c?.position?.active)], ['ready', names(c?.position?.ready)], ['visits', Object.entries(c?.visits ?? {}).map(([n, v]) => `${n} ${v}`).join(', ')], ['checkpoint', c?.checkpoint_id]];
+    const known = rows.filter(r => r[1] !== undefined && r[1] !== '').map(([k, v]): [string, string] => [k, String(v)]);
+    return known.length ? known : [['turn', '0']];
 }
 
 const short = (v: unknown) => (v === undefined ? 'nothing' : oneLine(JSON.stringify(v), 160));
@@ -50,8 +72,10 @@ export default function StateAt({ id, at, lastSeq, pick }: { id: string; at: num
         return () => clearInterval(timer);
     }, [plays, pick]);
     const changed = useMemo(() => (now.data ? changes(told(before.data?.content), told(now.data.content)) : []), [now.data, before.data]);
-    const content = now.data?.content as { memory?: Record<string, unknown>; turn?: number; messages?: number } | undefined;
+    const content = now.data?.content as Content | undefined;
+    const outputs = Object.entries(content?.outputs ?? {});
     const memory = Object.entries(content?.memory ?? {});
+    const said = useQuery('session.transcript', { id, before: at + 1, limit: 4 });
     const rest = content ? Object.fromEntries(Object.entries(told(content)).filter(([name]) => name !== 'memory')) : {};
     const what = event.data?.events[0] as { kind?: string; ts?: string } | undefined;
     return (
@@ -72,7 +96,13 @@ export default function StateAt({ id, at, lastSeq, pick }: { id: string; at: num
             <Changes list={changed} />
             <h3>Memory {memory.length > 0 && <span className="faint">{memory.length}</span>}</h3>
             {memory.length === 0 ? <p className="faint small">Empty.</p> : <dl className="memory">{memory.map(([k, v]) => <div key={k}><dt className="mono">{oneLine(k, 80)}</dt><dd className="mono">{oneLine(JSON.stringify(v), 400)}</dd></div>)}</dl>}
-            <details className="small"><summary>Position, messages and the rest</summary><JsonText value={rest} /></details>
+            <h3>Position</h3>
+            <dl className="memory">{positionOf(content).map(([k, v]) => <div key={k}><dt>{k}</dt><dd className="mono">{oneLine(v, 120)}</dd></div>)}</dl>
+            <h3>Outputs {outputs.length > 0 && <span className="faint">{outputs.length}</span>}</h3>
+            {outputs.length === 0 ? <p className="faint small">None.</p> : <dl className="memory">{outputs.map(([k, v]) => <div key={k}><dt className="mono">{oneLine(k, 80)}</dt><dd className="mono">{oneLine(JSON.stringify(v), 400)}</dd></div>)}</dl>}
+            <h3>Said and done until then</h3>
+            {said.data?.entries.length === 0 ? <p className="faint small">Nothing.</p> : <ul className="changes">{said.data?.entries.slice(-4).map(e => <li key={entryKey(e)}><span className="faint">{e.seq} {e.type}{e.name ? ` ${oneLine(e.name, 40)}` : ''}</span><span className="said">{oneLine(e.text || (e.outcome ?? ''), 160)}</span></li>)}</ul>}
+            <details className="small"><summary>All of it</summary><JsonText value={rest} /></details>
             <details className="small"><summary>The event</summary><JsonText value={event.data?.events[0] ?? null} /></details>
             {may('write') && <div className="row wrap"><Button size="small" onClick={() => setForm('fork')}>Fork here</Button><Button size="small" onClick={() => setForm('rollback')}>Roll back to here</Button></div>}
             {form && <MoveDialog form={form} sessionId={id} given={form === 'fork' ? { at } : { to: at }} onClose={() => setForm(null)} />}

@@ -2,6 +2,7 @@
 // The life of a session: a lane for each run, with its steps, nodes, waits and interruptions. A click on any moment shows the state as of
 // then. Ctrl and the wheel, + and -, zoom; arrows move.
 import { useEffect, useMemo, useRef, useState } from 'react';
+import { serverNow } from '../api/clock';
 import { useQuery } from '../api/query';
 import type { Actions } from '../api/schema';
 import { duration, plural } from '../model/format';
@@ -49,13 +50,13 @@ export default function Timeline({ id, live, at, pick }: TabProps) {
     const box = useRef<HTMLDivElement>(null);
     const drag = useRef<{ x: number; view: Span; moved: boolean } | null>(null);
     const seen = useRef(0);
-    const now = useRef(Date.now());
+    const now = useRef(serverNow());
 
     useEffect(() => {
         if (live.lastSeq === seen.current) return;
         const isFirst = seen.current === 0;
         seen.current = live.lastSeq;
-        now.current = Date.now();
+        now.current = serverNow();
         if (!isFirst) {
             const timer = setTimeout(line.read, 300);
             return () => clearTimeout(timer);
@@ -137,7 +138,7 @@ export default function Timeline({ id, live, at, pick }: TabProps) {
                         if (seq) pick(seq);
                     }}
                     onPointerLeave={() => { drag.current = null; }}>
-                    <div className="tl-axis">{marks.map(t => <span key={t} style={{ left: left(t) }}>{tickText(t, marks)}</span>)}</div>
+                    <div className="tl-axis">{marks.map(t => <span key={t} className={scale.at(t) > 0.9 ? 'tl-last' : ''} style={{ left: left(t) }}>{tickText(t, marks)}</span>)}</div>
                     {scale.folds.map(f => <div key={f.from} className="tl-fold" style={{ left: left(f.from), width: width(f.from, f.to) }} title={`nothing happened for ${duration(f.to - f.from)}`}><span>{duration(f.to - f.from)}</span></div>)}
                     {runs.map(r => <Lane key={r.number} run={r} now={now.current} share={t => scale.at(t)} left={left} width={width} at={at} pick={pick} window={window} />)}
                     {at !== null && axis.length > 0 && <At axis={axis} at={at} left={left} window={window} />}

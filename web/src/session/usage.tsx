@@ -6,13 +6,16 @@ import type { TabProps } from '../pages/session';
 import { Plot } from '../ui/plot';
 import { Empty, Failure, Loading } from '../ui/parts';
 
-export default function UsageView({ id, pick }: TabProps) {
+export default function UsageView({ id, live, pick }: TabProps) {
     const series = useQuery('session.usage.series', { id, points: 200 });
 
     if (series.error) return <Failure error={series.error} retry={series.read} />;
     if (!series.data) return <Loading what="Reading the usage" />;
-    const { points, total } = series.data;
-    if (points.length === 0) return <Empty title="No model was asked"><p>Tokens and cost of each call appear here.</p></Empty>;
+    const { total } = series.data;
+    const first = series.data.points[0];
+    if (!first) return <Empty title="No model was asked"><p>Tokens and cost of each call appear here.</p></Empty>;
+    const zero = { ...first, seq: 1, ts: live.page?.session.created_at ?? first.ts, calls: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost: 0 };
+    const points = [zero, ...series.data.points];
     const times = points.map(p => Date.parse(p.ts ?? ''));
     const figures: [string, string][] = [['calls', count(total.calls)], ['tokens in', count(total.input_tokens)], ['of these from the cache', count(total.cached_tokens)], ['tokens out', count(total.output_tokens)], ['cost', cost(total.cost)]];
     return (

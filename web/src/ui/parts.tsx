@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links, buttons, notes, empty pages, times: what is too small for a file of its own.
-import { useEffect, useId, useState, useSyncExternalStore } from 'react';
+import { useEffect, useId, useRef, useState, useSyncExternalStore } from 'react';
 import { errorText } from '../api/client';
+import { serverNow, subscribeClock } from '../api/clock';
 import { ago } from '../model/format';
 import { visible } from '../model/text';
 import { go } from '../place';
@@ -26,6 +27,17 @@ export function Button({ look, size, busy, className = '', children, disabled, .
             {busy && <span className="spinner" aria-hidden="true" />}{children}
         </button>
     );
+}
+
+/* For what cannot be undone: the first press asks, the second one does it. It asks no longer after some seconds, or when it is left. */
+export function SureButton({ children, sure, onClick, ...rest }: ButtonProps & { sure: string; onClick: () => void }) {
+    const [asks, setAsks] = useState(false);
+    useEffect(() => {
+        if (!asks) return;
+        const timer = setTimeout(() => setAsks(false), 5000);
+        return () => clearTimeout(timer);
+    }, [asks]);
+    return <Button {...rest} look={asks ? 'danger' : rest.look} aria-label={asks ? sure : rest['aria-label']} onBlur={() => setAsks(false)} onClick={() => { if (asks) onClick(); setAsks(!asks); }}>{asks ? sure : children}</Button>;
 }
 
 export function Note({ tone = 'quiet', children, action }: { tone?: Tone; children: React.ReactNode; action?: React.ReactNode }) {
@@ -57,12 +69,14 @@ function useLate(ms: number) {
 
 /* One clock for all ages on the page, once in a second while anybody looks. */
 const ticks = new Set<() => void>();
-let now = Date.now();
-setInterval(() => {
+let now = serverNow();
+const tick = () => {
     if (document.hidden) return;
-    now = Date.now();
+    now = serverNow();
     ticks.forEach(tell => tell());
-}, 1000);
+};
+setInterval(tick, 1000);
+subscribeClock(tick);
 export const useNow = () =>
     useSyncExternalStore(tell => {
         ticks.add(tell);
@@ -113,8 +127,13 @@ export function Tabs({ tabs, current, onPick, label }: { tabs: { id: string; lab
         onPick(next.id);
         (e.currentTarget.children[i] as HTMLElement | undefined)?.focus();
     };
+    const list = useRef<HTMLDivElement>(null);
+    useEffect(() => { /* on a narrow screen the chosen one is seen whole */
+        const box = list.current, chosen = box?.querySelector<HTMLElement>('[aria-selected="true"]');
+        if (box && chosen) box.scrollLeft = chosen.offsetLeft - (box.clientWidth - chosen.offsetWidth) / 2;
+    }, [current]);
     return (
-        <div className="tabs" role="tablist" aria-label={label} onKeyDown={move}>
+        <div className="tabs" role="tablist" aria-label={label} onKeyDown={move} ref={list}>
             {tabs.map(t => (
                 <button key={t.id} type="button" role="tab" id={`tab-${t.id}`} aria-selected={t.id === current} aria-controls={t.id === current ? `panel-${t.id}` : undefined} tabIndex={t.id === current ? 0 : -1} onClick={() => onPick(t.id)}>
                     {t.label}{t.count ? <span className="faint"> {t.count}</span> : null}

@@ -15,11 +15,12 @@ const DASHES = ['', '7 4', '2 3'];
 
 export function Plot({ title, times, lines, format, onPick }: { title: string; times: number[]; lines: Line[]; format: (n: number) => string; onPick?: (index: number) => void }) {
     const [over, setOver] = useState<number | null>(null);
-    const from = times[0] ?? 0, to = Math.max(times[times.length - 1] ?? 1, from + 1);
+    const from = times[0] ?? 0, last = Math.max(times[times.length - 1] ?? 1, from + 1);
+    const to = last + (last - from) * 0.06; /* so that what came last is seen */
     const most = Math.max(1e-9, ...lines.flatMap(l => l.values));
     const x = (t: number) => LEFT + ((t - from) / (to - from)) * (W - LEFT - 4);
     const y = (v: number) => H - BOTTOM - (v / most) * (H - BOTTOM - TOP);
-    const path = (l: Line) => l.values.map((v, i) => `${i ? `H${x(times[i] ?? 0).toFixed(1)}V` : `M${x(times[i] ?? 0).toFixed(1)} `}${y(v).toFixed(1)}`).join('');
+    const path = (l: Line) => l.values.map((v, i) => `${i ? `H${x(times[i] ?? 0).toFixed(1)}V` : `M${x(times[i] ?? 0).toFixed(1)} `}${y(v).toFixed(1)}`).join('') + `H${W - 4}`;
     const nearest = (clientX: number, box: DOMRect) => {
         const t = from + ((clientX - box.left) / box.width) * (to - from);
         return times.reduce((best, one, i) => (Math.abs(one - t) < Math.abs((times[best] ?? 0) - t) ? i : best), 0);
@@ -34,7 +35,7 @@ export function Plot({ title, times, lines, format, onPick }: { title: string; t
                 {lines.map((l, i) => <path key={l.name} d={path(l)} className={`plot-line plot-${l.tone}`} strokeDasharray={DASHES[i % 3]} vectorEffect="non-scaling-stroke" />)}
                 {over !== null && <path d={`M${x(times[over] ?? 0)} ${TOP}V${H - BOTTOM}`} className="plot-at" vectorEffect="non-scaling-stroke" />}
             </svg>
-            <div className="row tiny faint"><span>{new Date(from).toLocaleString()}</span><span className="end">{new Date(to).toLocaleString()}</span></div>
+            <div className="row tiny faint"><span>{new Date(from).toLocaleString()}</span><span className="end">{new Date(last).toLocaleString()}</span></div>
         </figure>
     );
 }
