@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a session: a lane for each run, with its steps, nodes, waits and interruptions. A click on any moment shows the state as of
 // then. Ctrl and the wheel, + and -, zoom; arrows move.
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { serverNow } from '../api/clock';
 import { useQuery } from '../api/query';
 import type { Actions } from '../api/schema';
 import { duration, plural } from '../model/format';
 import { oneLine } from '../model/text';
-import { scaleOf, seqAt, ticks, type Span } from '../model/timeline_scale';
+import { scaleOf, seqAt, ticks, type Scale, type Span } from '../model/timeline_scale';
 import type { TabProps } from '../pages/session';
 import { Badge, Shape } from '../ui/badge';
 import { Button, Empty, Failure, Loading, Note } from '../ui/parts';
@@ -42,12 +42,26 @@ function wholeSpan(runs: Run[], now: number): Span {
     return Number.isFinite(from) ? { from, to: Math.max(to, from + 1) } : { from: now - 1000, to: now };
 }
 
+const LABEL_PX = 92;
+
+/* Labels never lie over each other: folds and the end of the line bring them closer than their steps are. */
+function spaced(scale: Scale, apart: number): (t: number) => boolean {
+    let last = -1;
+    return t => {
+        const at = scale.at(t);
+        if (last >= 0 && (at - last < apart || (at > 0.9 && at - last < apart * 1.5))) return false;
+        last = at;
+        return true;
+    };
+}
+
 export default function Timeline({ id, live, at, pick }: TabProps) {
     const [whole, setWhole] = useState(false);
     const line = useQuery('session.timeline', { id, whole: whole || undefined });
     const [view, setView] = useState<Span | null>(null);
     const [folds, setFolds] = useState(true);
     const box = useRef<HTMLDivElement>(null);
+    const [width_px, setWidth] = useState(800);
     const drag = useRef<{ x: number; view: Span; moved: boolean } | null>(null);
     const seen = useRef(0);
     const now = useRef(serverNow());
@@ -104,11 +118,14 @@ export default function Timeline({ id, live, at, pick }: TabProps) {
         return () => element?.removeEventListener('wheel', wheel);
     });
 
+    useLayoutEffect(() => { setWidth(now => box.current?.clientWidth ?? now); });
+
     if (line.error && !line.data) return <Failure error={line.error} retry={line.read} />;
     if (!line.data) return <Loading what="Reading the timeline" />;
     if (runs.length === 0) return <Empty title="Nothing has run in it yet"><p>A run appears here as a lane, with its steps, waits and interruptions.</p></Empty>;
     const sum = line.data.summary;
-    const marks = ticks(scale, 6);
+    const apart = LABEL_PX / Math.max(LABEL_PX, width_px);
+    const marks = ticks(scale, 6).filter(spaced(scale, apart));
     const left = (t: number) => `${scale.at(t) * 100}%`;
     const width = (a: number, b: number) => `max(4px, ${(scale.at(b) - scale.at(a)) * 100}%)`;
     return (
@@ -138,7 +155,7 @@ export default function Timeline({ id, live, at, pick }: TabProps) {
                         if (seq) pick(seq);
                     }}
                     onPointerLeave={() => { drag.current = null; }}>
-                    <div className="tl-axis">{marks.map(t => <span key={t} className={scale.at(t) > 0.9 ? 'tl-last' : ''} style={{ left: left(t) }}>{tickText(t, marks)}</span>)}</div>
+                    <div className="tl-axis">{marks.map(t => <span key={t} className={scale.at(t) > 0.9 ? 'tl-last' : scale.at(t) < 0.1 ? 'tl-first' : ''} style={{ left: left(t) }}>{tickText(t, marks)}</span>)}</div>
                     {scale.folds.map(f => <div key={f.from} className="tl-fold" style={{ left: left(f.from), width: width(f.from, f.to) }} title={`nothing happened for ${duration(f.to - f.from)}`}><span>{duration(f.to - f.from)}</span></div>)}
                     {runs.map(r => <Lane key={r.number} run={r} now={now.current} share={t => scale.at(t)} left={left} width={width} at={at} pick={pick} window={window} />)}
                     {at !== null && axis.length > 0 && <At axis={axis} at={at} left={left} window={window} />}
