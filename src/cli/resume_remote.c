@@ -293,7 +293,7 @@ static void add_request(struct remote *r, struct resuming *given, const char *in
     remote_body_flag(r, "wait", true);
 }
 
-/* Who has no token of the server may give the one answer that the token of the wait is for, and sees nothing of what comes of it. */
+/* Without a token of the server the token of the wait allows one answer, and the result is not shown. */
 static enum tide_code answer_alone(struct cli *cli, const struct resume_request *q, const char *input,
                                    const char *reason, struct tide_err *err)
 {

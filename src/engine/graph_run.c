@@ -236,7 +236,7 @@ static enum tide_code make_ready(struct graph_run *r, struct tide_err *err)
     say_for_all(r->graph->spec->graph, r->want);
     r->want->opt.size = sizeof r->want->opt;
     r->want->opt.agent = &r->setup.opt;
-    r->want->opt.on_store_error_continue = r->setup.opt.on_store_error_continue; /* as set */
+    r->want->opt.on_store_error_continue = r->setup.opt.on_store_error_continue; /* as configured */
     return TIDE_OK;
 }
 

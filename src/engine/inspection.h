@@ -15,7 +15,7 @@ struct inspection {
     struct tide_checkpoint checkpoint;
     const struct json *content; /* of the state as of the checkpoint; NULL: none */
     bool memory, conversations; /* to be shown */
-    bool hidden;                /* include_full_memory is false: the memory is not shown, no matter who asks */
+    bool hidden;                /* include_full_memory is false: the memory is not shown to any caller */
     const char *not_shown;      /* decides; NULL: nothing is hidden */
     struct buf path;            /* JSON array of the nodes that began before it */
     struct map begun;           /* "node#visit" of these */

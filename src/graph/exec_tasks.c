@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which of the nodes that were begun are open. Those that failed stay in the position, so that a resume finds them, and of a
- * map that waits for all its items they may be thousands: nobody who asks what runs now walks over them.
+ * map that waits for all its items they may be thousands: a caller that needs the running ones does not walk over them.
  *
  *   x->open   every node that was begun and has not failed, and maybe some that are over: a walk leaves them out
  *   x->left   what an earlier run left, failed or not, oldest first: each is taken up once

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket never blocks: each step waits for it with poll(), until the time of the request is over or somebody wants it to stop. A
- * kept connection that turns out to be closed is no answer: who asks decides whether the same request may be sent again.
+ * kept connection that turns out to be closed is not an answer: the caller decides whether to send the request again.
  */
 #include "net/http_client.h"
 
@@ -285,7 +285,7 @@ static enum tide_code receive_reply(struct http_client *c, struct http_reply *r,
             return err->code;
         }
         if (step == TLS_DONE && http_reply_feed(r, (struct str){room, n}, &used, err))
-            return err->code = TIDE_IO; /* it is the peer that is wrong, not who asks */
+            return err->code = TIDE_IO; /* the error is the peer's, not the caller's */
         if (step == TLS_DONE && used < n)
             r->stays = false; /* what comes behind the answer is nobody's */
         if ((step == TLS_WANTS_READ || step == TLS_WANTS_WRITE) &&

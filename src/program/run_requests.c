@@ -435,7 +435,7 @@ static void serve_request(struct request *r, const struct op *op)
     } else {
         op->run(r);
     }
-    INVARIANT(r->c->out.len > 0 || r->s->park.parked); /* who asks is answered, or its run waits */
+    INVARIANT(r->c->out.len > 0 || r->s->park.parked); /* the client is answered, or its run waits */
 }
 
 bool run_request_answer(struct request *r)

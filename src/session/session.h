@@ -74,8 +74,8 @@ enum tide_code session_read(struct tide_session *s, const struct head *head, int
                             store_event_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 
 /*
- * session_create.c: tide_session_create() for a caller that runs something at once: a failing store is waited for. `told` as of a run. One session
- * is made, however often it was tried.
+ * session_create.c: tide_session_create() for a caller that runs something at once: it waits for a failing store. `told` as
+ * for a run. It creates one session, however often it tries.
  */
 enum tide_code session_create_held(tide_store *store, const char *id, const char *fields, tide_trouble_fn *told,
                                    void *arg, tide_session **ret_session, struct tide_err *err) MUST_CHECK;

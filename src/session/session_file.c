@@ -241,8 +241,7 @@ enum tide_code session_file_renew_all(struct store *store, struct tide_err *err)
     enum tide_code code =
         store_can(store, STORE_SESSION_FILES) ? store_list(store, NULL, renew_entry, store, err) : TIDE_OK;
 
-    return code == TIDE_CORRUPT ? TIDE_OK
-                                : code; /* one that cannot be listed has none, and is named by who looks for it */
+    return code == TIDE_CORRUPT ? TIDE_OK : code; /* one that cannot be listed has none, and its reader reports it */
 }
 
 bool session_file_changes(const struct event *ev)

@@ -6,7 +6,7 @@
 #include "store/group.h"
 #include "store/orphan_leases.h"
 
-/* Who has the session, as far as the backend knows. */
+/* The holder of the session, as far as the backend knows. */
 struct holding {
     bool held;     /* by anyone */
     bool ours;     /* by this process */

@@ -576,7 +576,7 @@ enum tide_code files_reveal(struct files_store *s, struct files_log *l, struct t
     l->hidden = false;
     if (!files_sync_dir(s, "sessions", err))
         return TIDE_OK;
-    s->names_due = true; /* all see it, and a power cut may take its name back: who looks next settles that */
+    s->names_due = true; /* all see it, and a power cut may take its name back: the next reader settles that */
     err->code = TIDE_UNKNOWN;
     return tide_wrap(err, "the disk failed while the session was given its name; it is unknown whether it is stored");
 }

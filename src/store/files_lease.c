@@ -62,7 +62,7 @@ enum tide_code lease_read(struct files_store *s, const char *id, struct files_le
     lease_name(name, id);
     files_path(s, path, "live", name, "");
     code = lease_look(s, id, path, &a, &v, &why);
-    if (code) /* that there is none is no error: nothing is left of it for who looks at *err */
+    if (code) /* that there is none is no error: *err is cleared for the caller */
         return code == TIDE_NOT_FOUND ? TIDE_OK : tide_err_copy(err, &why);
     named = json_get_text(&a, v, STR("session_id"));
     if (named.len && !str_eq(named, str_from(id)))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Leases of this process that no handle of it knows of, because the disk failed when they were taken or given back. Others are
- * told that the session is held, so they are given back as soon as the disk can be written. Noted and dropped by the writer; any thread
- * may look.
+ * Leases of this process that no handle of it knows, because the disk failed when they were taken or released. For
+ * others the session is held, so they are released as soon as the disk can be written. Added and removed by the writer;
+ * any thread may read them.
  */
 #ifndef STORE_ORPHAN_LEASES_H
 #define STORE_ORPHAN_LEASES_H

@@ -246,7 +246,7 @@ static void say_where(const struct serving *s, const struct server *server)
     store_lock_note(s->lock, l->n ? listener_url(l, 0, &a) : "");
 }
 
-/* A code is for who looks now, not for a file or a journal. */
+/* A code is for a person at a terminal, not for a file or a journal. */
 static bool is_kept(const struct serving *s)
 {
     struct stat st;

@@ -85,7 +85,7 @@ static void on_event(void *arg, const struct tide_graph_event *told)
     }
     if (signals_stopped() && !atomic_exchange(&d->told, true))
         graph_view_say(d->view, "stopping…; it can be resumed; again to exit at once");
-    /* Who waits for it wants to know why it stands still, however quiet it is to be. */
+    /* A person who waits for it must see why it does not continue, also with --quiet. */
     if (e->what == TIDE_GRAPH_NOTICE && e->delay_ms < 0 && d->face->quiet && d->how != END_STREAM &&
         !atomic_exchange(&d->held, true))
         graph_view_say(d->view, e->text);
