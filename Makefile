@@ -87,6 +87,11 @@ bench: build ## measure: make bench ARGS="append"
 	@tools/setup bench
 	@TIDEMARK=$(BUILD)/tidemark $(BUILD)/bench/tidemark-bench $(ARGS)
 
+.PHONY: bench-console
+bench-console: build ## measure the console in Chromium: make bench-console ARGS=--quick
+	@tools/setup test
+	@TIDE_SOURCE='$(CURDIR)' TIDE_BUILD='$(abspath $(BUILD))' TIDE_BIN='$(abspath $(BUILD))/tidemark' tests/console/figures.sh $(ARGS)
+
 .PHONY: bench-peers
 bench-peers: build ## measure beside Restate, DBOS, OpenWorkflow and LangGraph: make bench-peers ARGS=--quick
 	@tools/setup peers

@@ -82,6 +82,9 @@ void bench_watch(const struct bench *b);  /* waking those who watch */
 void bench_server(const struct bench *b); /* HTTP */
 void bench_views(const struct bench *b);  /* what a page of sessions is drawn from */
 
+/* What tests/console/figures.mjs looks at: a store with so many sessions, and one, `talk`, of so many events. */
+int fill_views(const char *url, int sessions, int64_t events);
+
 /* A server of its own process, on a store of this name. */
 struct serving {
     pid_t pid;

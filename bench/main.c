@@ -46,6 +46,8 @@ int main(int argc, char **argv)
         return child_pure_steps(argv[2], strtod(argv[3], NULL));
     if (argc == 3 && strcmp(argv[1], "--child-stamp") == 0)
         return child_stamp(argv[2]);
+    if (argc == 5 && strcmp(argv[1], "--fill") == 0)
+        return fill_views(argv[2], (int)strtol(argv[3], NULL, 10), strtol(argv[4], NULL, 10));
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0)
             b.quick = true;

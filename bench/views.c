@@ -143,6 +143,25 @@ static void bench_many(const struct bench *b)
     serving_stop(&s);
 }
 
+int fill_views(const char *url, int sessions, int64_t events)
+{
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
+    struct tide_new_event task = {"session.updated", "{\"task_id\":\"release\"}", 0};
+    tide_store *store = NULL;
+    tide_session *talk = NULL;
+    struct tide_err err;
+
+    must(tide_store_open(url, &opt, &store, &err), &err, "open a store");
+    make_session(store, "talk", events, 100);
+    must(tide_session_open(store, "talk", TIDE_SESSION_APPEND, &talk, &err), &err, "open a session");
+    must(tide_session_append(talk, TIDE_APPEND_RELEASE, &task, 1, NULL, &err), &err, "append");
+    tide_session_close(talk);
+    make_waiting(store, sessions / 100);
+    fill_store(store, sessions - sessions / 100);
+    tide_store_close(store);
+    return 0;
+}
+
 void bench_views(const struct bench *b)
 {
     /* The server has a state directory of its own: without a common key these sessions would have come from elsewhere. */

@@ -79,7 +79,8 @@ enum tide_code session_overview_show(tide_store *store, tide_session *session, c
     const struct tide_session_info *info;
     bool asks;
 
-    if (tide_session_get_info(session, &info, err) || find_task(store, info, &tasks, &s.overview.task, err))
+    if (tide_session_get_info(session, &info, err) ||
+        (!request->no_task && find_task(store, info, &tasks, &s.overview.task, err)))
         return err->code;
     asks = session_asks(info);
     if (asks && pending_question_read(session, &question, err))

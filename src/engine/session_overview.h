@@ -10,7 +10,7 @@
 struct session_overview {
     int64_t position; /* of the store, before anything was read; -1: it has none */
     struct session_detail session;
-    const struct task_row *task;             /* NULL: it is of none */
+    const struct task_row *task;             /* NULL: it is of none, or was not asked for */
     const struct pending_question *question; /* NULL: it asks nothing */
     struct shape_stream queue, entries;
     int64_t entries_before;     /* as of struct transcript_page */
@@ -22,6 +22,7 @@ struct overview_request {
     int64_t position;
     int64_t limit;    /* entries */
     size_t max_bytes; /* of their texts */
+    bool no_task;     /* it is counted over all sessions, so not for a page that is to be there at once */
     bool diff;        /* of an edit that is to be approved, for who may answer */
     next_command_fn *command;
 };

@@ -139,6 +139,7 @@ static const struct field page_query[] = {
      .help = "about this number of entries of its transcript [50]",
      .min = 1,
      .max = LIST_MAX},
+    {.name = "no_task", .type = FIELD_BOOL, .help = "without its task, which is counted over all sessions"},
     {.name = NULL},
 };
 
@@ -154,6 +155,7 @@ static enum tide_code show_page(struct call *c, struct tide_err *err)
 {
     struct overview_request request = {.limit = call_int(c, "limit", PAGE_ENTRIES),
                                        .max_bytes = ANSWER_MAX / 4,
+                                       .no_task = call_on(c, "no_task"),
                                        .diff = c->caller.scopes & SCOPE_ANSWER,
                                        .command = link_of};
     struct replying r = {.c = c};

@@ -119,7 +119,7 @@ static void put_overview(void *arg, const struct session_overview *overview)
 static enum tide_code get_page(struct look *l)
 {
     const struct overview_request request = {
-        .position = -1, .limit = l->ask->limit, .max_bytes = PAGE_MAX, .diff = true};
+        .position = -1, .limit = l->ask->limit, .max_bytes = PAGE_MAX, .no_task = true, .diff = true};
 
     if (open_session(l) || session_overview_show(l->s->opt.store, l->session, &request, put_overview, l, l->err))
         return l->err->code;

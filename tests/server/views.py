@@ -77,6 +77,13 @@ def over_the_socket(action, payload):
 
 # ---- one request for a page ----
 
+def a_page_without_its_task_is_the_same_otherwise():
+    one = s.session(task_id="counted")
+    whole, quick = get("/sessions/%s/page" % one), get("/sessions/%s/page?no_task=true" % one)
+    want((whole["task"]["task_id"], quick["task"]), ("counted", None))
+    want(dict(whole, task=None, position=0), dict(quick, position=0))
+
+
 def one_request_fills_the_page_of_a_session():
     one = s.session(title="a page", task_id="pages")
     s.append(one, 3)
@@ -538,6 +545,7 @@ def lists_are_searched_and_say_what_was_spent():
     want(usage[talk]["calls"] > 5, True)
 
 
+case("a page without its task is the same otherwise", a_page_without_its_task_is_the_same_otherwise)
 case("one request fills the page of a session", one_request_fills_the_page_of_a_session)
 case("its question and queue are there", its_question_and_queue_are_there)
 case("an edit is shown to who may answer", an_edit_is_shown_to_who_may_answer)

@@ -11,6 +11,12 @@ describe('a conversation in pages', () => {
         expect(seqs(next)).toBe('1 2 3 4');
         expect(next[2]?.text).toBe('done');
     });
+    it('keeps an entry that says the same, so that it is not drawn again', () => {
+        const held = [e(1), e(2), e(3, 'runs')];
+        const next = withNewest(held, [e(2), e(3, 'done'), e(4)]);
+        expect(next[1]).toBe(held[1]);
+        expect(next[2]).not.toBe(held[2]);
+    });
     it('drops what a rollback took out of the newest page', () => expect(seqs(withNewest([e(1), e(2), e(3)], [e(2), e(4)]))).toBe('1 2 4'));
     it('joins when the held end is not in the page', () => expect(seqs(withNewest([e(1), e(2)], [e(5), e(6)]))).toBe('5 6'));
     it('puts older ones before, each once', () => expect(seqs(withOlder([e(3), e(4)], [e(1), e(2), e(3)]))).toBe('1 2 3 4'));

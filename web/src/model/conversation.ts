@@ -8,11 +8,21 @@ export type Entry = Actions['session.page']['entries'][number];
 const key = (e: Entry) => `${e.seq} ${e.type}${e.inherited ? ' p' : ''}`;
 export const entryKey = key;
 
+/* As they are now; one that says what it said stays the same object, so that it is not drawn again. */
+function kept(held: Entry[], now: Entry[]): Entry[] {
+    const known = new Map(held.map(e => [key(e), e]));
+    return now.map(e => {
+        const before = known.get(key(e));
+        return before && JSON.stringify(before) === JSON.stringify(e) ? before : e;
+    });
+}
+
 /*
  * The newest page over what is held: from its first entry on, it is how things are (a call has got its result, a rollback cut something
  * off). What is older stays; so does what is newer, when an older page comes late.
  */
-export function withNewest(held: Entry[], newest: Entry[]): Entry[] {
+export function withNewest(held: Entry[], page: Entry[]): Entry[] {
+    const newest = kept(held.slice(-page.length * 2), page);
     const first = newest[0];
     const last = newest[newest.length - 1];
     if (!first || !last) return held;

@@ -9,7 +9,7 @@ import type { Actions } from '../api/schema';
 import { withNewest, withOlder, withPiece, type Entry, type Streaming } from './conversation';
 
 const ENTRIES = 60;
-const MOMENT_MS = 120;
+const MOMENT_MS = 150;
 
 export type SessionShown = Actions['session.page'];
 
@@ -26,7 +26,7 @@ export interface SessionLive {
 }
 
 export function useSession(id: string, onEvent?: (event: LogEvent) => void): SessionLive {
-    const page = useQuery('session.page', { id, limit: ENTRIES });
+    const page = useQuery('session.page', { id, limit: ENTRIES, no_task: true });
     const [entries, setEntries] = useState<Entry[]>([]);
     const [before, setBefore] = useState<number | null | undefined>(undefined);
     const [streaming, setStreaming] = useState<Streaming | null>(null);
@@ -35,12 +35,14 @@ export function useSession(id: string, onEvent?: (event: LogEvent) => void): Ses
     const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
     const tell = useRef(onEvent);
     const cursor = useRef<number | null>(null);
+    const newest = useRef(0);
     tell.current = onEvent;
 
     const readSoon = useCallback(() => {
         if (timer.current !== undefined) return;
         timer.current = setTimeout(() => {
             timer.current = undefined;
+            setLastSeq(now => Math.max(now, newest.current)); /* once for all of them: each is a drawing of the whole page */
             page.read();
         }, MOMENT_MS);
     }, [page.read]);
@@ -61,7 +63,7 @@ export function useSession(id: string, onEvent?: (event: LogEvent) => void): Ses
         if (!isRead) return;
         return follow(id, cursor.current ?? 0, {
             onEvent: event => {
-                setLastSeq(now => Math.max(now, event.seq));
+                newest.current = Math.max(newest.current, event.seq);
                 if (event.kind === 'message.assistant') setStreaming(null);
                 tell.current?.(event);
                 readSoon();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One session: how it stands and what moves it, then its conversation, timeline, graph, checkpoints, log, usage; and its state as of any
 // moment that is clicked (`?at=`), beside whatever is shown.
-import { lazy, Suspense, useEffect } from 'react';
+import { lazy, Suspense, useCallback, useEffect } from 'react';
 import { useSession, type SessionLive } from '../model/session_page';
 import { isFree } from '../keys';
 import { oneLine } from '../model/text';
@@ -48,7 +48,7 @@ export default function Session({ id, place }: { id: string; place: Place }) {
     const tab = shown.find(t => t.id === wanted) ?? shown.find(t => t.id === first) ?? shown[0];
     const asked = Number(place.params.get('at'));
     const at = Number.isSafeInteger(asked) && asked > 0 ? asked : null;
-    const pick = (seq: number | null) => go(withParams(place, { at: seq === null ? null : String(seq) }), 'replace');
+    const pick = useCallback((seq: number | null) => go(withParams(place, { at: seq === null ? null : String(seq) }), 'replace'), [place]);
 
     const title = live.page ? oneLine(live.page.session.title || id, 80) : null;
     useEffect(() => { if (title !== null) document.title = `${title} · Tidemark`; }, [title]);

@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { call, errorText } from '../api/client';
 import { may } from '../api/token';
 import { cost, count, plural, short } from '../model/format';
+import { useQuery } from '../api/query';
 import type { SessionLive } from '../model/session_page';
 import { oneLine, visible } from '../model/text';
 import { sessionPath, type Place } from '../place';
@@ -50,12 +51,13 @@ function More({ id, lastSeq }: { id: string; lastSeq: number }) {
 /* `isAsked`: the question stands below with its own form. */
 export function SessionHead({ live, place, isAsked }: { live: SessionLive; place: Place; isAsked: boolean }) {
     const page = live.page;
+    const task = useQuery('task.get', page?.session.task_id ? { task: page.session.task_id } : null); /* its title: read over all sessions, so beside the page */
     if (!page) return null;
     const s = page.session;
     const provider = s.provider as { type?: string; model?: string } | null;
     const facts: [string, React.ReactNode][] = [
         ['kind', s.kind ?? 'log'],
-        ['task', page.task ? <Link to={`/tasks/${encodeURIComponent(page.task.task_id)}`}>{oneLine(page.task.title ?? page.task.task_id, 60)}</Link> : null],
+        ['task', s.task_id ? <Link to={`/tasks/${encodeURIComponent(s.task_id)}`}>{oneLine(task.data?.title ?? s.task_id, 60)}</Link> : null],
         ['agent', s.agent],
         ['model', provider?.model ?? provider?.type ?? null],
         ['directory', typeof s.working_dir === 'string' ? <span className="mono">{visible(s.working_dir)}</span> : null],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The raw events, however many: only those on the screen are read. With a filter the server looks for them, a piece of the log at a time.
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { memo, useCallback, useEffect, useRef, useState } from 'react';
 import { call } from '../api/client';
 import { errorText } from '../api/client';
 import type { LogEvent } from '../api/live';
@@ -21,7 +21,7 @@ function summary(e: LogEvent): string {
     return oneLine(JSON.stringify(rest).slice(1, -1), 400);
 }
 
-function Row({ seq, event, isPicked, pick }: { seq: number; event: LogEvent | undefined; isPicked: boolean; pick: (seq: number) => void }) {
+const Row = memo(function Row({ seq, event, isPicked, pick }: { seq: number; event: LogEvent | undefined; isPicked: boolean; pick: (seq: number) => void }) {
     return (
         <button type="button" className={`log-row ${isPicked ? 'log-picked' : ''}`} onClick={() => pick(seq)} aria-label={`Event ${seq}${event ? `, ${event.kind}` : ''}`}>
             <span className="number faint">{seq}</span>
@@ -30,7 +30,7 @@ function Row({ seq, event, isPicked, pick }: { seq: number; event: LogEvent | un
             <span className="mono faint one-line">{event ? summary(event) : ''}</span>
         </button>
     );
-}
+});
 
 function Whole({ id, live, at, pick }: TabProps) {
     const first_seq = live.page?.session.parent ? (live.page.session.parent.seq ?? 0) + 1 : 1;
@@ -51,8 +51,9 @@ function Whole({ id, live, at, pick }: TabProps) {
         call('session.log', { id, after, to: Math.min(after + PAGE, end), limit: PAGE })
             .then(got => setPages(held => {
                 const next = new Map(held);
+                const before = next.get(page) ?? [];
                 next.delete(page);
-                next.set(page, got.events as unknown as LogEvent[]);
+                next.set(page, (got.events as unknown as LogEvent[]).map((e, i) => (before[i]?.seq === e.seq ? before[i] : e)));
                 for (const old of next.keys()) {
                     if (next.size <= PAGES_HELD) break;
                     next.delete(old);
