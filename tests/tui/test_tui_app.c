@@ -584,6 +584,155 @@ static void an_answer_for_another_session_is_dropped(void **state)
     SHOWS_NOT(&f->c, "of the first");
 }
 
+/* The row of the screen on which this text stands. */
+static int row_of(const struct canvas *c, const char *text)
+{
+    for (int row = 0; row < c->rows; row++) {
+        struct buf line = BUF_INIT(65536);
+        bool is;
+
+        canvas_line(c, row, &line);
+        is = strstr(buf_cstr(&line), text) != NULL;
+        buf_done(&line);
+        if (is)
+            return row;
+    }
+    return -1;
+}
+
+static void the_mouse_chooses_and_opens(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask;
+
+    give(&f->app, ASK_SESSIONS, LIST(DONE("a", "Alpha") "," DONE("b", "Beta") "," WAITS("c", "Gamma")));
+    draw(f);
+    app_key(&f->app, &(struct key){.what = KEY_IS_CLICK, .row = row_of(&f->c, "Beta"), .col = 20});
+    assert_string_equal(f->app.list.chosen, "b");
+    assert_int_equal(f->app.place, PLACE_SESSIONS);
+    app_key(&f->app, &(struct key){.what = KEY_IS_WHEEL_DOWN});
+    assert_string_equal(f->app.list.chosen, "c");
+    app_key(&f->app, &(struct key){.what = KEY_IS_DOUBLE_CLICK, .row = row_of(&f->c, "Alpha"), .col = 20});
+    ask = next_ask(&f->app, ASK_PAGE);
+    assert_string_equal(ask.id, "a");
+    press(&f->app, KEY_IS_ESCAPE);
+    app_key(&f->app, &(struct key){.what = KEY_IS_CLICK, .row = 1, .col = 6}); /* the second filter */
+    ask = next_ask(&f->app, ASK_SESSIONS);
+    assert_string_equal(ask.status, "running");
+    app_key(&f->app, &(struct key){.what = KEY_IS_CLICK, .row = 0, .col = 30});
+    assert_int_equal(f->app.place, PLACE_INBOX);
+}
+
+static void a_button_is_pressed_by_the_mouse(void **state)
+{
+    struct fixture *f = *state;
+    struct act act;
+
+    open_inbox(f, INBOX(ITEM("deploy", "Release", APPROVAL), "1"));
+    press(&f->app, KEY_IS_ENTER);
+    draw(f);
+    app_key(&f->app, &(struct key){.what = KEY_IS_CLICK, .row = row_of(&f->c, "[ yes ]") - 2, .col = 8});
+    assert_false(app_next_act(&f->app, &act));
+    app_key(
+        &f->app,
+        &(struct key){.what = KEY_IS_CLICK, .row = row_of(&f->c, "[ yes ]"), .col = f->app.dialog.buttons_at[1] + 2});
+    assert_true(app_next_act(&f->app, &act));
+    assert_string_equal(act.input, "\"no\"");
+    act_done(&act);
+}
+
+static void a_rollback_shows_first_what_it_undoes(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask;
+    struct act act;
+
+    open_notes(f, PAGE("9", SAID("2", "user", "first") "," SAID("4", "assistant", "second"), "null"));
+    press(&f->app, KEY_IS_HOME);
+    type(&f->app, "B");
+    ask = next_ask(&f->app, ASK_UNDONE);
+    assert_int_equal(ask.seq, 2);
+    answer_with(
+        &f->app, &ask,
+        "{\"to_seq\":2,\"undone\":{\"messages\":1,\"tools\":2,\"nodes\":0,\"checkpoints\":1,\"once_effects\":[\"publish\"]}}");
+    draw(f);
+    SHOWS(&f->c, "undone: 1 message, 2 calls and steps, 1 checkpoint");
+    SHOWS(&f->c, "these happened, and stay so: publish");
+    press(&f->app, KEY_IS_ENTER); /* stands on "close" */
+    assert_false(app_next_act(&f->app, &act));
+    type(&f->app, "Bb");
+    assert_true(app_next_act(&f->app, &act));
+    assert_int_equal(act.what, ACT_ROLLBACK);
+    assert_int_equal(act.seq, 2);
+    act_done(&act);
+}
+
+static void a_fork_is_opened_when_it_is_made(void **state)
+{
+    struct fixture *f = *state;
+    struct acted acted = {.what = ACT_FORK, .id = "notes", .new_id = "fork-1", .said = "forked"};
+    struct act act;
+    struct ask ask;
+
+    open_notes(f, PAGE("9", SAID("2", "user", "first"), "null"));
+    type(&f->app, "Ff");
+    assert_true(app_next_act(&f->app, &act));
+    assert_int_equal(act.what, ACT_FORK);
+    assert_int_equal(act.seq, 2);
+    acted.number = act.number;
+    act_done(&act);
+    app_acted(&f->app, &acted);
+    ask = next_ask(&f->app, ASK_PAGE);
+    assert_string_equal(ask.id, "fork-1");
+}
+
+static void a_timeline_cuts_short_what_only_waited(void **state)
+{
+    struct fixture *f = *state;
+
+    open_notes(f, PAGE("9", SAID("2", "user", "first"), "null"));
+    type(&f->app, "2");
+    give(
+        &f->app, ASK_TIMELINE,
+        "{\"runs\":[{\"number\":1,\"outcome\":\"completed\",\"started_at\":\"2026-11-19T10:00:00.000Z\",\"ended_at\":\"2026-11-19T19:00:20.000Z\",\"items\":["
+        "{\"type\":\"step\",\"name\":\"build\",\"outcome\":\"ran\",\"seq\":3,\"started_at\":\"2026-11-19T10:00:00.000Z\",\"ended_at\":\"2026-11-19T10:00:10.000Z\"},"
+        "{\"type\":\"wait\",\"name\":\"release\",\"outcome\":\"answered\",\"seq\":5,\"started_at\":\"2026-11-19T10:00:10.000Z\",\"ended_at\":\"2026-11-19T19:00:10.000Z\"},"
+        "{\"type\":\"step\",\"name\":\"publish\",\"outcome\":\"failed\",\"seq\":7,\"started_at\":\"2026-11-19T19:00:10.000Z\",\"ended_at\":\"2026-11-19T19:00:20.000Z\"}]}]}");
+    draw(f);
+    SHOWS(&f->c, "✓ build");
+    SHOWS(&f->c, "✗ publish");
+    SHOWS(&f->c, "██████████"); /* ten seconds of work are to be seen beside nine hours of waiting */
+    SHOWS(&f->c, "╍");
+    type(&f->app, "ji");
+    assert_int_equal(next_ask(&f->app, ASK_STATE).seq, 3);
+}
+
+static void nodes_of_a_graph_show_where_they_stand(void **state)
+{
+    struct fixture *f = *state;
+    struct ask ask;
+
+    app_open_session(&f->app, "tides");
+    give(
+        &f->app, ASK_PAGE,
+        PAGE_OF(
+            "{\"id\":\"tides\",\"session_id\":\"tides\",\"kind\":\"graph\",\"status\":\"idle\",\"outcome\":\"failed\",\"first_seq\":1,\"last_seq\":9}",
+            "", "null"));
+    type(&f->app, "6");
+    ask = next_ask(&f->app, ASK_GRAPH);
+    answer_with(
+        &f->app, &ask,
+        "{\"nodes\":[{\"id\":\"a\",\"state\":\"completed\",\"visits\":2,\"ms\":1500,\"seq\":4},{\"id\":\"b\",\"state\":\"failed\",\"error\":\"too short\"}],"
+        "\"edges\":[{\"from\":\"a\",\"to\":\"b\",\"taken\":1},{\"from\":\"a\",\"to\":\"c\",\"taken\":0}],\"path\":[{\"node\":\"a\"},{\"node\":\"b\"}]}");
+    draw(f);
+    SHOWS(&f->c, "✓ a");
+    SHOWS(&f->c, "2 visits");
+    SHOWS(&f->c, "→ b, c?");
+    SHOWS(&f->c, "✗ b");
+    SHOWS(&f->c, "too short");
+    SHOWS(&f->c, "a → b");
+}
+
 /* ---- whatever comes, at every size ---- */
 
 static const char hostile[] = LIST(ROW("x", "\\u001b[2J\\u202egnp \\u0007 潮汐 e\\u0301", "running", "none",
@@ -740,6 +889,12 @@ int main(void)
         TEST(the_state_as_of_any_line_is_one_key_away),
         TEST(the_log_is_read_window_by_window),
         TEST(an_answer_for_another_session_is_dropped),
+        TEST(the_mouse_chooses_and_opens),
+        TEST(a_button_is_pressed_by_the_mouse),
+        TEST(a_rollback_shows_first_what_it_undoes),
+        TEST(a_fork_is_opened_when_it_is_made),
+        TEST(a_timeline_cuts_short_what_only_waited),
+        TEST(nodes_of_a_graph_show_where_they_stand),
         TEST(every_page_can_be_drawn_at_every_size),
         TEST(answers_that_are_no_such_thing_are_said),
         TEST(any_keys_in_any_order_leave_a_screen),

@@ -32,7 +32,7 @@ shows 'and the terminal is as it was' '^ENDED'
 
 # ---- the list, the inbox, an approval ----
 
-make_deploy
+make_deploy deploy
 tidemark chat -p 'What pulls the sea?' --session notes >/dev/null 2>&1 || tidemark chat -p 'What pulls the sea?' >/dev/null 2>&1
 open_tui 100 30 --
 shows 'a session that waits' '◆ waiting .*Release 2.4'
