@@ -20,11 +20,14 @@ export function useQuery<A extends Action>(action: A, params: Requests[A] | null
     const [turn, setTurn] = useState(0);
     const [isReading, setReading] = useState(false);
     const wasLost = useRef(false);
+    const underWay = useRef<{ again: boolean } | null>(null);
     const live = useSyncExternalStore(subscribeLive, liveState);
 
     useEffect(() => {
         if (key === null || params === null) return;
         const stop = new AbortController();
+        const mine = { again: false };
+        underWay.current = mine;
         setReading(true);
         call(action, params, { signal: stop.signal })
             .then(data => setHeld({ key, data, error: null }))
@@ -33,8 +36,16 @@ export function useQuery<A extends Action>(action: A, params: Requests[A] | null
                 wasLost.current = error instanceof ApiError && error.isLost;
                 setHeld(before => ({ key, data: before.key === key ? before.data : undefined, error }));
             })
-            .finally(() => { if (!stop.signal.aborted) setReading(false); });
-        return () => stop.abort();
+            .finally(() => {
+                if (underWay.current === mine) underWay.current = null;
+                if (stop.signal.aborted) return;
+                setReading(false);
+                if (mine.again) setTurn(t => t + 1);
+            });
+        return () => {
+            stop.abort();
+            if (underWay.current === mine) underWay.current = null;
+        };
     }, [key, turn]);
 
     useEffect(() => {
@@ -44,7 +55,11 @@ export function useQuery<A extends Action>(action: A, params: Requests[A] | null
         }
     }, [live]);
 
-    const read = useCallback(() => setTurn(t => t + 1), []);
+    /* One that is under way is waited for, then read once more: whoever asks often still gets answers. */
+    const read = useCallback(() => {
+        if (underWay.current) underWay.current.again = true;
+        else setTurn(t => t + 1);
+    }, []);
     const change = useCallback((to: (data: Actions[A]) => Actions[A]) => setHeld(before => (before.data === undefined ? before : { ...before, data: to(before.data) })), []);
     const isCurrent = held.key === key;
     return { data: isCurrent ? held.data : undefined, error: isCurrent ? held.error : null, isReading, read, change };
