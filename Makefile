@@ -90,7 +90,7 @@ bench: build ## measure: make bench ARGS="append"
 .PHONY: bench-console
 bench-console: build ## measure the console in Chromium: make bench-console ARGS=--quick
 	@tools/setup test
-	@TIDE_SOURCE='$(CURDIR)' TIDE_BUILD='$(abspath $(BUILD))' TIDE_BIN='$(abspath $(BUILD))/tidemark' tests/console/figures.sh $(ARGS)
+	@TIDE_SOURCE='$(CURDIR)' TIDE_BUILD='$(abspath $(BUILD))' TIDE_BIN='$(abspath $(BUILD))/tidemark' tools/bench-console $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: build ## measure beside Restate, DBOS, OpenWorkflow and LangGraph: make bench-peers ARGS=--quick

@@ -7,8 +7,5 @@ set -u
 cd "$TIDE_BUILD/web" || exit 1
 node node_modules/vitest/vitest.mjs run --reporter=json --outputFile=units.json >units.log 2>&1
 status=$?
-node -e '
-    for (const file of JSON.parse(require("fs").readFileSync("units.json", "utf8")).testResults)
-        for (const t of file.assertionResults)
-            console.log(`${t.status === "passed" ? "ok" : "not ok"} - ${t.fullName}`);' || cat units.log
+node "$TIDE_SOURCE/tests/console/units.mjs" || cat units.log
 exit $status
