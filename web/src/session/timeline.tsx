@@ -57,7 +57,8 @@ function spaced(scale: Scale, apart: number): (t: number) => boolean {
 
 export default function Timeline({ id, live, at, pick }: TabProps) {
     const [whole, setWhole] = useState(false);
-    const line = useQuery('session.timeline', { id, whole: whole || undefined });
+    const [from, setFrom] = useState(() => newestPart(live.lastSeq));
+    const line = useQuery('session.timeline', { id, from: whole ? undefined : from, whole: whole || undefined });
     const [view, setView] = useState<Span | null>(null);
     const [folds, setFolds] = useState(true);
     const box = useRef<HTMLDivElement>(null);
@@ -66,6 +67,7 @@ export default function Timeline({ id, live, at, pick }: TabProps) {
     const seen = useRef(0);
     const now = useRef(serverNow());
 
+    useEffect(() => { if (from !== undefined && live.lastSeq > from + 2 * PART) setFrom(newestPart(live.lastSeq)); }, [live.lastSeq, from]);
     useEffect(() => {
         if (live.lastSeq === seen.current) return;
         const isFirst = seen.current === 0;
@@ -182,6 +184,13 @@ function RunName({ run }: { run: Run }) {
             {run.omitted_items > 0 && <span className="faint tiny">and {run.omitted_items} more</span>}
         </div>
     );
+}
+
+const PART = 8000; /* events of a long log that are read at first: what is seen comes soon */
+
+/* Where the part begins; undefined: the log is short enough for all of it. */
+function newestPart(lastSeq: number): number | undefined {
+    return lastSeq > 2 * PART ? lastSeq - PART : undefined;
 }
 
 /* A time under the line: as fine as the steps between them, with the date where they are days. */
