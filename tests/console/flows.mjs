@@ -139,9 +139,9 @@ const cases = {
         await page.getByTestId('streaming').getByText('word3').waitFor();
         watch.mayMiss = true;
         await place.kill();
-        await page.getByText('The server does not answer.').waitFor();
+        await page.locator('.banner', { hasText: 'The server does not answer.' }).waitFor();
         await place.serve();
-        await page.getByText('The server does not answer.').waitFor({ state: 'detached' });
+        await page.locator('.banner', { hasText: 'The server does not answer.' }).waitFor({ state: 'detached' });
         const resume = page.getByRole('button', { name: 'Resume' }).first();
         await until(async () => (await page.getByText('word59').count()) > 0 || (await resume.count()) > 0, 'it says what continues it');
         if ((await page.getByText('word59').count()) === 0) await resume.click();
@@ -304,7 +304,7 @@ const cases = {
         const other = url => url.pathname === '/';
         await page.route(other, route => (route.request().resourceType() === 'document' ? route.continue() : route.fulfill({ contentType: 'text/html', body: '<script type="module" src="/assets/index-another.js"></script>' })));
         await place.kill();
-        await page.getByText('The server does not answer.').waitFor();
+        await page.locator('.banner', { hasText: 'The server does not answer.' }).waitFor();
         await place.serve();
         await page.getByText('This page is of an older version').waitFor();
         await page.unroute(other);
@@ -476,6 +476,7 @@ try {
             watch.said = [];
             watch.mayMiss = false;
             await page.unrouteAll?.().catch(() => undefined);
+            if (place.server.exitCode !== null || place.server.signalCode !== null) await place.serve();
             if ((await page.getByRole('navigation', { name: 'Places' }).count().catch(() => 0)) === 0 || (await page.getByRole('dialog').count()) > 0) {
                 await context.close();
                 await open();
