@@ -430,7 +430,7 @@ const cases = {
     },
 
     async a_long_hostile_line_leaves_the_page_usable() {
-        place.put('work/long.json', JSON.stringify({ turn: 1, content: `${'x'.repeat(5 * 1024 * 1024)}<script>window.hacked=1</script>` }));
+        place.put('work/long.json', JSON.stringify({ turn: 1, content: `${'x'.repeat(10 * 1024 * 1024)}<script>window.hacked=1</script>` }));
         place.ok('sessions', 'new', '--id', 'long', '--title', '\u202eevil\u001b[2J<b>bold</b>');
         place.ok('log', 'append', 'long', '--kind', 'message.user', '--data', `@${place.work}/long.json`);
         await visit('/sessions/long');
